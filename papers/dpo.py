@@ -15,7 +15,7 @@ from core.paper import Paper, cite, in_regime, printed
 
 ORDER, MARGIN = probability("pair_accuracy"), probability("pair_margin")
 DIVERGENCE, CHOSEN = probability("kl_to_start"), probability("log_ratio/chosen")
-REWARDS = late("rewards/margins")  # of the pairs of the training, in units of 1 / beta
+REWARDS = late("rewards/margins")  # beta times the gap of log-ratios, of the pairs of the training
 LARGER = "dpo-beta-1"
 
 PAPER = Paper(
@@ -46,7 +46,12 @@ PAPER = Paper(
             {"DPO, temperature 0.25, against PPO, temperature 0": (58.0,)},
         ),
     ),
-    trl_index={"loss_type": "sigmoid", "beta": 0.1, "learning_rate": 1e-6},
+    trl_index={
+        "loss_type": "sigmoid",
+        "beta": 0.1,
+        "learning_rate": 1e-6,
+        "per_device_train_batch_size": 64,
+    },
     arms={
         "dpo": {},
         LARGER: in_regime("choice-pairs", beta=1.0),

@@ -25,11 +25,8 @@ def rows_of_difficulty(
             selected.
     """
     sampled_rows, answers = sampled_answers(sampler, config, rewards, rows)
-    pairs = [
-        (row, text) for row, texts in zip(sampled_rows, answers, strict=True) for text in texts
-    ]
-    values = iter(total_rewards(sampler, rewards, pairs))
-    rates = [sum(next(values) > 0 for _ in texts) / len(texts) for texts in answers]
+    values = total_rewards(sampler, rewards, sampled_rows, answers)
+    rates = [sum(value > 0 for value in of_row) / len(of_row) for of_row in values]
     selected = [
         {**row, "pass_rate": rate}
         for row, rate in zip(sampled_rows, rates, strict=True)

@@ -26,11 +26,9 @@ def rows_of_values(
             after those without a rewarded answer are dropped.
     """
     sampled_rows, answers = sampled_answers(sampler, config, rewards, rows)
-    pairs = [
-        (row, text) for row, texts in zip(sampled_rows, answers, strict=True) for text in texts
-    ]
-    rewards_by_answer = torch.tensor(total_rewards(sampler, rewards, pairs), dtype=torch.float64)
-    by_prompt = rewards_by_answer.view(len(sampled_rows), -1)
+    by_prompt = torch.tensor(
+        total_rewards(sampler, rewards, sampled_rows, answers), dtype=torch.float64
+    )
     values = optimal_values(by_prompt, config.beta1).tolist()
     wrong = by_prompt.sum(1).eq(0).tolist()
     selected = [

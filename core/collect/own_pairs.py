@@ -5,7 +5,7 @@ from random import Random
 
 from core.collect.rejection import assistant_message, sampled_answers, total_rewards
 from core.collect.reward_calls import UncheckedReward
-from core.configs.pairs import PAIRINGS, Answer, PairsConfig
+from core.configs.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.data.conversations import Row
 from core.samplers.policy import PolicySampler
 from eval.errors import BadValue
@@ -13,7 +13,7 @@ from eval.errors import BadValue
 
 def pair_rows(
     sampler: PolicySampler,
-    config: PairsConfig,
+    config: OwnPairsConfig,
     rewards: Sequence[UncheckedReward],
     rows: Sequence[Row],
 ) -> list[dict[str, object]]:
@@ -27,14 +27,10 @@ def pair_rows(
             pair.
     """
     sampled_rows, texts = sampled_answers(sampler, config, rewards, rows)
+    answers = rewarded_answers(sampler, rewards, sampled_rows, texts)
     choose = PAIRINGS[config.pair_by].choose
-    pairs = [
-        (row, pair)
-        for row, answers in zip(
-            sampled_rows, rewarded_answers(sampler, rewards, sampled_rows, texts), strict=True
-        )
-        if (pair := choose(answers)) is not None
-    ]
+    chosen = zip(sampled_rows, map(choose, answers), strict=True)
+    pairs = [(row, pair) for row, pair in chosen if pair is not None]
     if not pairs:
         raise BadValue(
             f"none of {len(sampled_rows)} prompts has two answers that pair_by={config.pair_by} "
@@ -54,12 +50,10 @@ def rewarded_answers(
     texts: Sequence[Sequence[str]],
 ) -> Iterator[list[Answer]]:
     """Yield the answers of each row with their lengths and rewards."""
-    flat = [(row, text) for row, answers in zip(rows, texts, strict=True) for text in answers]
-    values = iter(total_rewards(sampler, rewards, flat))
-    for answers in texts:
+    values = total_rewards(sampler, rewards, rows, texts)
+    for answers, of_row in zip(texts, values, strict=True):
         ids = sampler.tokenizer(list(answers), add_special_tokens=False)["input_ids"]
-        lengths = map(len, ids)
-        yield [Answer(*row) for row in zip(answers, lengths, values, strict=False)]
+        yield [Answer(*row) for row in zip(answers, map(len, ids), of_row, strict=True)]
 
 
 def pair_row(row: Row, pair: tuple[Answer, Answer], *, flipped: bool) -> dict[str, object]:

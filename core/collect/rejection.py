@@ -1,6 +1,7 @@
 """Rejection sampling: a model's own answers to prompts, filtered by their rewards."""
 
 from collections.abc import Sequence
+from itertools import islice
 
 from core.collect.event_loop import AsyncLoop
 from core.collect.reward_calls import (
@@ -37,13 +38,10 @@ def accepted_rows(
     """
     sampled_rows, answers = sampled_answers(sampler, config, rewards, rows)
     distinct = [list(dict.fromkeys(texts)) for texts in answers]
-    pairs = [
-        (row, text) for row, texts in zip(sampled_rows, distinct, strict=True) for text in texts
-    ]
-    values = iter(total_rewards(sampler, rewards, pairs))
+    values = total_rewards(sampler, rewards, sampled_rows, distinct)
     accepted: list[dict[str, object]] = []
-    for row, texts in zip(sampled_rows, distinct, strict=True):
-        rewarded = sorted(((next(values), text) for text in texts), key=lambda pair: -pair[0])
+    for row, texts, of_row in zip(sampled_rows, distinct, values, strict=True):
+        rewarded = sorted(zip(of_row, texts, strict=True), key=lambda pair: -pair[0])
         accepted_texts = [text for value, text in rewarded if value >= config.least_reward]
         accepted += [
             {**row, "completion": assistant_message(text)}
@@ -51,8 +49,8 @@ def accepted_rows(
         ]
     if not accepted:
         raise BadValue(
-            f"none of {len(pairs)} answers has a reward of at least {config.least_reward:g}: "
-            "lower least_reward, or sample from a better model"
+            f"none of {sum(map(len, distinct))} answers has a reward of at least "
+            f"{config.least_reward:g}: lower least_reward, or sample from a better model"
         )
     return accepted
 
@@ -76,15 +74,23 @@ def sampled_answers(
 
 
 def total_rewards(
-    sampler: PolicySampler, rewards: Sequence[UncheckedReward], pairs: Sequence[tuple[Row, str]]
-) -> list[float]:
-    """Return the sum of the rewards of each answer; a reward that does not apply adds 0."""
+    sampler: PolicySampler,
+    rewards: Sequence[UncheckedReward],
+    rows: Sequence[Row],
+    answers: Sequence[Sequence[str]],
+) -> list[list[float]]:
+    """Return the sum of the rewards of each answer of each row.
+
+    A reward that does not apply adds 0.
+    """
+    pairs = [(row, text) for row, texts in zip(rows, answers, strict=True) for text in texts]
     functions = [RewardFunction.of(reward) for reward in rewards]
     samples = reward_samples(sampler, functions, pairs)
     columns = [
         map(outcome_reward, values) for values in call_rewards(functions, samples, {}, AsyncLoop())
     ]
-    return [sum(v for v in values if v == v) for values in zip(*columns, strict=True)]  # NaN: none
+    sums = (sum(v for v in values if v == v) for values in zip(*columns, strict=True))  # NaN: none
+    return [list(islice(sums, len(texts))) for texts in answers]
 
 
 def reward_samples(

@@ -43,11 +43,12 @@ class Prompts:
         """True if any field is set."""
         return self != Prompts()
 
-    def apply(self, *, own: bool, columns: Collection[str]) -> bool:
-        """Return whether the rows of a data set get their prompts from these settings.
+    def act_on(self, *, own: bool, columns: Collection[str]) -> bool:
+        """Return whether the rows of a data set get their prompts from these fields.
 
-        Those of the user's own data do, even if nothing is set, unless nothing is called a prompt:
-        pairs may have theirs in both answers.
+        If a field is set, those of every data set do. If none is set, those of the user's own data
+        do, which turns texts into messages. Own pairs without a column of prompts stay as they are:
+        both answers begin with the prompt.
 
         Args:
             own: whether it is the user's own data.

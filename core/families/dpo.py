@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from core.families.family import Training, Work, training_figures
+from core.families.family import Work, training_figures
 from core.families.offline import Offline
 from core.families.profiles import CPU_TRAINING, GPU_TRAINING, PAPER_TRAINING
 
@@ -78,22 +78,6 @@ class DPO(Offline):
         from core.preference.dpo import DPOTrainer
 
         return DPOTrainer
-
-    def trainer(self, training: Training) -> "DPOTrainer":
-        """Import and build the trainer."""
-        from core.models.load import load_policy, load_tokenizer
-
-        trust_code = training.config.trust_remote_code
-        return training.trainer_of(self.trainer_class())(
-            model=load_policy(training.model, trust_code=trust_code),
-            args=cast("DPOConfig", training.config),
-            train_dataset=training.rows,
-            processing_class=load_tokenizer(
-                training.model, training.chat_template, trust_code=trust_code
-            ),
-            callbacks=list(training.callbacks),
-            peft_config=training.adapters,
-        )
 
     def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work:
         """Return what one process computes at a time: both answers of pairs of maximum length."""

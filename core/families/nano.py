@@ -149,7 +149,7 @@ OF_PAIRS = COMMON.keys() - {
     *("data", "rewards", "temperature", "top_p", "top_k", "max_completion_length", "use_vllm"),
     *("mask_truncated_completions", "rollout_selection", "selection_reward", "prompt_retirement"),
 }
-FLIPPED = (10, 20, 30, 40)  # percent of the pairs whose labels are wrong
+FLIPPED = (10, 30, 40)  # percent of the pairs whose labels are wrong
 CHOICE = regime("nano-choice", "choice-start", updates=160, rate=3e-4, tokens=6)
 CHOICE_FAR = regime(
     "nano-choice", "choice-start", updates=192, rate=5e-4, tokens=6, of_a_rollout=16, iterations=2

@@ -1,20 +1,38 @@
 """Base of the families that train on given rows, without samples or rewards."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import ceil
 from typing import TYPE_CHECKING, Protocol, cast
 
-from core.families.family import Cost, Family, Work
+from core.families.family import Cost, Family, Training, Work
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.base import BaseConfig
     from core.configs.sft import SFTConfig
+    from core.trainers.resume import ResumableTrainer
 
 
 class Offline(Family, Protocol):
     """Base of a family whose trainer reads given rows, with a config like `SFTConfig`."""
 
     unused = ("rewards",)
+
+    def trainer(self, training: Training) -> "ResumableTrainer":
+        """Import and build the trainer, on the rows and without rewards."""
+        from core.models.load import load_policy, load_tokenizer
+
+        trust_code = training.config.trust_remote_code
+        own = cast("Callable[..., ResumableTrainer]", training.trainer_of(self.trainer_class()))
+        return own(
+            model=load_policy(training.model, trust_code=trust_code),
+            args=training.config,
+            train_dataset=training.rows,
+            processing_class=load_tokenizer(
+                training.model, training.chat_template, trust_code=trust_code
+            ),
+            callbacks=list(training.callbacks),
+            peft_config=training.adapters,
+        )
 
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]

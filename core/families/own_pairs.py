@@ -8,7 +8,7 @@ from core.families.rejection import RejectionSampling
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.base import BaseConfig
-    from core.configs.pairs import PairsConfig
+    from core.configs.own_pairs import OwnPairsConfig
 
 
 class OwnPairs(RejectionSampling):
@@ -18,11 +18,11 @@ class OwnPairs(RejectionSampling):
     gives = ("chosen", "rejected", "flipped")
     trained_by = "pairs of own answers"
 
-    def config_class(self) -> "type[PairsConfig]":
+    def config_class(self) -> "type[OwnPairsConfig]":
         """Import the config class."""
-        from core.configs.pairs import PairsConfig
+        from core.configs.own_pairs import OwnPairsConfig
 
-        return PairsConfig
+        return OwnPairsConfig
 
     def rows(self, making: Making) -> list[Row]:
         """Sample answers to the prompts; return the prompts that have a pair, with it.
@@ -32,7 +32,7 @@ class OwnPairs(RejectionSampling):
         """
         from core.collect.own_pairs import pair_rows
 
-        config = cast("PairsConfig", making.config)
+        config = cast("OwnPairsConfig", making.config)
         return pair_rows(making.sampler, config, making.rewards, making.rows)
 
     def batches(
@@ -40,9 +40,9 @@ class OwnPairs(RejectionSampling):
     ) -> str:
         """Describe how many answers are sampled, and which of them make pairs."""
         del processes, share
-        from core.configs.pairs import PAIRINGS
+        from core.configs.own_pairs import PAIRINGS
 
-        c = cast("PairsConfig", config)
+        c = cast("OwnPairsConfig", config)
         prompts = min(rows, c.num_prompts or rows)
         flipped = f", {c.flipped_share:.0%} of them flipped" if c.flipped_share else ""
         return (

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from core.families.family import Training, training_figures
+from core.families.family import training_figures
 from core.families.offline import Offline
 from core.families.profiles import CPU_TRAINING, GPU_TRAINING, PAPER_TRAINING
 from core.paper import Reward
@@ -86,20 +86,3 @@ class SFT(Offline):
         from core.trainers.sft import SFTTrainer
 
         return SFTTrainer
-
-    def trainer(self, training: Training) -> "SFTTrainer":
-        """Import and build the trainer."""
-        from core.models.load import load_policy, load_tokenizer
-
-        return training.trainer_of(self.trainer_class())(
-            model=load_policy(training.model, trust_code=training.config.trust_remote_code),
-            args=cast("SFTConfig", training.config),
-            train_dataset=training.rows,
-            processing_class=load_tokenizer(
-                training.model,
-                training.chat_template,
-                trust_code=training.config.trust_remote_code,
-            ),
-            callbacks=list(training.callbacks),
-            peft_config=training.adapters,
-        )

@@ -27,8 +27,12 @@ def stationary_chosen(loss: str, *, beta: float = 0.1, label_smoothing: float = 
     """
     settings = Settings([loss], beta=beta, label_smoothing=label_smoothing)
 
-    def slope(ratio: float) -> float:
-        return gradients([ratio / beta], [0.0], settings)[0].item()
+    def slope(scaled: float) -> float:
+        chosen = torch.tensor([scaled / beta], dtype=torch.float64, requires_grad=True)
+        pairs = pairs_of(chosen, torch.zeros_like(chosen))
+        return torch.autograd.grad(preference_losses(pairs, settings).losses.sum(), chosen)[
+            0
+        ].item()
 
     low, high = 0.0, FARTHEST
     if slope(high) <= 0:
@@ -91,14 +95,6 @@ def total_variation(loss: str, *, tau: float) -> float:
 def never_winning(loss: str, *, tau: float) -> float:
     """Return the probability of an action that loses its only pair; two others win a pair each."""
     return bandit(loss, tau=tau, pairs=((0, 1), (1, 0), (0, 2)), actions=3)[2].item()
-
-
-def gradients(chosen: Sequence[float], rejected: Sequence[float], settings: Settings) -> Tensor:
-    """Return the derivatives (B,) of the losses by the log-ratios of the chosen answers."""
-    ratios = torch.tensor(chosen, dtype=torch.float64, requires_grad=True)
-    others = torch.tensor(rejected, dtype=torch.float64)
-    preference_losses(pairs_of(ratios, others), settings).losses.sum().backward()
-    return ratios.grad  # type: ignore[return-value]
 
 
 def pairs_of(chosen: Tensor, rejected: Tensor) -> Pairs:

@@ -64,6 +64,7 @@ class PreferenceTrainer(OfflineTrainer):
         name = type(self).__name__
         refuse(name, quantization_config=quantization_config, compute_metrics=compute_metrics)
         check_dataset(train_dataset, "train_dataset")
+        # Set before transformers does, as `prepared` reads it.
         self.args = args = resolve_settings(args, DPOConfig, model, self._name)
         check_streams(args, train_dataset, eval_dataset)
         check_reference(ref_model, model)

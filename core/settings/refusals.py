@@ -194,6 +194,6 @@ def applies_prompts(resolved: Resolved, data_set: DataSet) -> bool:
     """Return whether the rows of a data set get prompts from the settings of a run."""
     columns = {*resolved.reads, *(data_set.columns or (PROMPT,))}
     prompts = resolved.run.prompts
-    return not data_set.name.startswith(PREPARED) and prompts.apply(
+    return not data_set.name.startswith(PREPARED) and prompts.act_on(
         own=data_set.own, columns=columns
     )

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeAlias
+from functools import cached_property, partial
 
 from core.claims import START
 from core.families.family import SEEN
@@ -20,15 +19,13 @@ from core.stages.loading import loading_of
 from core.stages.own_answers import OwnAnswers
 from core.stages.pair_quantities import PairQuantities
 from core.stages.probabilities import Probabilities
+from core.stages.quantities import QuantityStage
 from core.stages.rows import Rows
 from core.stages.sampler_gap import SamplerGap
 from core.stages.stage import Policy, Stage
 from core.stages.start import Chosen, Start
 from core.stages.train import Train
 from eval.errors import BadValue
-
-# A stage of the quantities of these names, of one policy.
-QuantityStage: TypeAlias = Callable[[Answering, tuple[str, ...]], Stage]
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,7 @@ class Chain:
         return evaluations(self.resolved, policy, self.seed)
 
     @property
-    def quantity_pairs(self) -> list[list[Stage]]:
+    def quantity_pairs(self) -> list[list[QuantityStage]]:
         """The stages of quantities of probabilities: a pair of before and after for each kind."""
         run, family = self.resolved.run, self.resolved.family
         if self.train is None or not run.heldout_problems:
@@ -153,32 +150,29 @@ class Chain:
         )
         config = self.resolved.preview()
         tokens = family.answer_tokens(config) or ANSWER_TOKENS
-        kinds: list[tuple[tuple[str, ...], QuantityStage]] = [
-            (
-                family.probabilities,
-                lambda policy, names: Probabilities(
-                    answering=policy, data=data, rows=rows, quantities=names
-                ),
-            ),
+        of_pairs = family.pair_quantities
+        kinds: list[tuple[tuple[str, ...], Callable[..., QuantityStage]]] = [
+            (family.probabilities, Probabilities),
             (
                 self._claimed_quantities(family.own_answers),
-                lambda policy, names: OwnAnswers(policy, start, data, rows, tokens, names),
+                partial(OwnAnswers, begun=start, tokens=tokens),
             ),
             (
-                self._claimed_quantities(
-                    (*family.pair_quantities, *(name + SEEN for name in family.pair_quantities))
-                ),
-                lambda policy, names: PairQuantities(policy, start, data, rows, names),
+                self._claimed_quantities((*of_pairs, *(name + SEEN for name in of_pairs))),
+                partial(PairQuantities, begun=start),
             ),
             (
                 self._claimed_quantities(family.sampler_gaps),
-                lambda policy, names: SamplerGap(
-                    policy, data, rows, tokens, family.sampler_bits(config), names
-                ),
+                partial(SamplerGap, tokens=tokens, bits=family.sampler_bits(config)),
             ),
         ]
         return [
-            [make(policy, names) for policy in (start, trained)] for names, make in kinds if names
+            [
+                make(answering=policy, data=data, rows=rows, quantities=names)
+                for policy in (start, trained)
+            ]
+            for names, make in kinds
+            if names
         ]
 
     @property

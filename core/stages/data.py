@@ -123,7 +123,7 @@ class Data(Stage):
             DamagedFile: a row lacks a value that the training reads.
         """
         columns = {*self.columns, *(rows[0] if rows else ())}
-        applies = self.prompts.apply(own=data_set.own, columns=columns)
+        applies = self.prompts.act_on(own=data_set.own, columns=columns)
         if data_set.name in self.row_stages or not applies:
             return rows
         prompted = [

@@ -4,43 +4,25 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from core.stages.data import Data, read_rows, split_rows
+from core.stages.data import read_rows, split_rows
 from core.stages.evaluate import Answering
-from core.stages.stage import Stage
+from core.stages.quantities import QuantityStage
 from eval.samples.evaluation import Decoding
 from eval.terminal import say
 
 
-@dataclass(frozen=True)
-class OwnAnswers(Stage):
+@dataclass(frozen=True, kw_only=True)
+class OwnAnswers(QuantityStage):
     """Quantities over one answer at temperature 1 to each of `rows` held-out problems."""
 
     name = "own-answers"
-    answering: Answering
     begun: Answering
-    data: Data
-    rows: int
     tokens: int
-    quantities: tuple[str, ...]
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """Both policies, the problems, the quantities and how they are computed."""
-        return {
-            "policy": self.answering.policy.key,
-            "start": self.begun.policy.key,
-            "data": self.data.key,
-            "rows": self.rows,
-            "tokens": self.tokens,
-            "quantities": self.quantities,
-            "dtype": self.answering.loading.dtype,
-            "threads": self.answering.threads,
-        }
-
-    @property
-    def subject(self) -> str:
-        """The names of the quantities."""
-        return ", ".join(self.quantities)
+        """The inputs of all such stages, the starting policy and the length of answers."""
+        return {**super().inputs, "start": self.begun.policy.key, "tokens": self.tokens}
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Draw the answers, and return every quantity by its name."""

@@ -6,43 +6,26 @@ from pathlib import Path
 
 from core.families.family import SEEN
 from core.rewards.verifiers import spread
-from core.stages.data import Data, read_rows, split_rows
+from core.stages.data import read_rows, split_rows
 from core.stages.evaluate import Answering
-from core.stages.stage import Stage
+from core.stages.quantities import QuantityStage
 from eval.terminal import say
 
 
-@dataclass(frozen=True)
-class PairQuantities(Stage):
+@dataclass(frozen=True, kw_only=True)
+class PairQuantities(QuantityStage):
     """Quantities over `rows` held-out pairs, and over as many pairs of the training.
 
     A quantity of training pairs has the suffix `/training`.
     """
 
     name = "pairs"
-    answering: Answering
     begun: Answering
-    data: Data
-    rows: int
-    quantities: tuple[str, ...]
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """Both policies, the pairs, the quantities and how they are computed."""
-        return {
-            "policy": self.answering.policy.key,
-            "start": self.begun.policy.key,
-            "data": self.data.key,
-            "rows": self.rows,
-            "quantities": self.quantities,
-            "dtype": self.answering.loading.dtype,
-            "threads": self.answering.threads,
-        }
-
-    @property
-    def subject(self) -> str:
-        """The names of the quantities."""
-        return ", ".join(self.quantities)
+        """The inputs of all such stages, and the starting policy."""
+        return {**super().inputs, "start": self.begun.policy.key}
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Compute the log-probabilities of the pairs, and return every quantity by its name."""

@@ -10,38 +10,17 @@ from pathlib import Path
 from core.families.family import SEEN
 from core.records.schema import QuantityChange
 from core.rewards.verifiers import spread
-from core.stages.data import Data, read_rows, split_rows
-from core.stages.evaluate import Answering
-from core.stages.stage import Outputs, Stage
+from core.stages.data import read_rows, split_rows
+from core.stages.quantities import QuantityStage
+from core.stages.stage import Outputs
 from eval.terminal import say
 
 
 @dataclass(frozen=True, kw_only=True)
-class Probabilities(Stage):
+class Probabilities(QuantityStage):
     """Quantities over `rows` held-out rows and as many rows of the training."""
 
     name = "probabilities"
-    answering: Answering
-    data: Data
-    rows: int
-    quantities: tuple[str, ...]
-
-    @property
-    def inputs(self) -> Mapping[str, object]:
-        """The policy, the rows, the quantities and how they are computed."""
-        return {
-            "policy": self.answering.policy.key,
-            "data": self.data.key,
-            "rows": self.rows,
-            "quantities": self.quantities,
-            "dtype": self.answering.loading.dtype,
-            "threads": self.answering.threads,
-        }
-
-    @property
-    def subject(self) -> str:
-        """The names of the quantities."""
-        return ", ".join(self.quantities)
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Compute all quantities, and return them by name."""

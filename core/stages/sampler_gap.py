@@ -5,17 +5,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.stages.data import Data, read_rows, split_rows
-from core.stages.evaluate import Answering
-from core.stages.stage import Stage
+from core.stages.data import read_rows, split_rows
+from core.stages.quantities import QuantityStage
 from eval.terminal import say
 
 if TYPE_CHECKING:  # torch, see `core.stages.loading`
     from core.forward.sampler_gap import AnswerLogps, Arithmetic
 
 
-@dataclass(frozen=True)
-class SamplerGap(Stage):
+@dataclass(frozen=True, kw_only=True)
+class SamplerGap(QuantityStage):
     """Quantities over one answer at temperature 1 to each of `rows` held-out problems.
 
     The native engine draws the answers, whatever engine a training samples with. `bits` is the
@@ -23,31 +22,13 @@ class SamplerGap(Stage):
     """
 
     name = "sampler-gap"
-    answering: Answering
-    data: Data
-    rows: int
     tokens: int
     bits: int | None
-    quantities: tuple[str, ...]
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """The policy, the problems, the quantities and how they are computed."""
-        return {
-            "policy": self.answering.policy.key,
-            "data": self.data.key,
-            "rows": self.rows,
-            "tokens": self.tokens,
-            "bits": self.bits,
-            "quantities": self.quantities,
-            "dtype": self.answering.loading.dtype,
-            "threads": self.answering.threads,
-        }
-
-    @property
-    def subject(self) -> str:
-        """The names of the quantities."""
-        return ", ".join(self.quantities)
+        """The inputs of all such stages, the length of answers and the bits of the sampler."""
+        return {**super().inputs, "tokens": self.tokens, "bits": self.bits}
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Draw the answers, and return every quantity by its name.

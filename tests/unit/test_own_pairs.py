@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.collect.own_pairs import pair_rows
-from core.configs.pairs import PAIRINGS, Answer, PairsConfig
+from core.configs.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.data.load import load_training_data
 from core.families.family import SEEN
 from core.families.table import ROWS
@@ -69,7 +69,7 @@ def test_a_pair_by_length_is_of_answers_that_are_equally_good(answers):
 def config(**changes):
     quiet = {"output_dir": "unused", "use_cpu": True, "bf16": False, "report_to": "none"}
     short = {"num_prompts": 24, "num_generations": 6, "max_completion_length": 64}
-    return PairsConfig(**quiet | short | changes)
+    return OwnPairsConfig(**quiet | short | changes)
 
 
 @pytest.fixture(scope="module")
@@ -151,14 +151,21 @@ def test_quantities_of_pairs_by_their_definitions(chosen, rejected, ref_chosen, 
     pairs = MovedPairs(sums(chosen, rejected), sums(ref_chosen, ref_rejected), flipped)
     better, worse = (chosen - ref_chosen).tolist(), (rejected - ref_rejected).tolist()
     order = [0.5 if a == b else float(a > b) for a, b in zip(better, worse, strict=True)]
+    lengths = zip([2, 3, 4], [4, 3, 2], strict=True)
+    per_token = [
+        a / m - b / n
+        for (m, n), a, b in zip(lengths, chosen.tolist(), rejected.tolist(), strict=True)
+    ]
     expected = {
         "pair_accuracy": sum(order) / 3,
+        "likelihood_accuracy": sum(0.5 if x == 0 else float(x > 0) for x in per_token) / 3,
         "pair_margin": sum(a - b for a, b in zip(better, worse, strict=True)) / 3,
         "log_ratio/chosen": sum(better) / 3,
         "log_ratio/rejected": sum(worse) / 3,
         "chosen_fell": sum(a < 0 for a in better) / 3,
         "flipped_resisted": (order[0] + order[2]) / 2,
     }
+    assert expected.keys() == PAIR_QUANTITIES.keys()
     for name, value in expected.items():
         assert pair_quantity(name, pairs).value == pytest.approx(value, abs=1e-12)
 

@@ -56,7 +56,7 @@ PAIRINGS = {
 
 
 @dataclass
-class PairsConfig(AnswersConfig):
+class OwnPairsConfig(AnswersConfig):
     """Settings of sampling, and of which two answers of a prompt become a pair."""
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
