@@ -26,6 +26,7 @@ def record(arm, seed, **values):
         "seed": seed,
         "start_model": "a start",
         "start_scores": [seed],
+        "size": "1M",
         "probabilities": changes,
     }
 
