@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from random import Random
+from statistics import fmean
 
 from core.collect.rejection import assistant_message, sampled_answers, total_rewards
 from core.collect.reward_calls import UncheckedReward
 from core.configs.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.data.conversations import Row
+from core.data.pairs import ANSWERS, WIN_COLUMNS
 from core.samplers.policy import PolicySampler
 from eval.errors import BadValue
 
@@ -20,7 +22,8 @@ def pair_rows(
     """Return one row with `chosen` and `rejected` for each prompt whose answers make a pair.
 
     Of equally good answers the one that was sampled first is taken. In a random `flipped_share` of
-    the pairs the two change places, and `flipped` is true.
+    the pairs the two change places, and `flipped` is true. Shuffled rejected answers are answers to
+    `rejected_prompt`.
 
     Raises:
         BadValue: there is no reward, a prompt is not a single user message, or no prompt has a
@@ -29,18 +32,20 @@ def pair_rows(
     sampled_rows, texts = sampled_answers(sampler, config, rewards, rows)
     answers = rewarded_answers(sampler, rewards, sampled_rows, texts)
     choose = PAIRINGS[config.pair_by].choose
-    chosen = zip(sampled_rows, map(choose, answers), strict=True)
-    pairs = [(row, pair) for row, pair in chosen if pair is not None]
-    if not pairs:
+    made = [
+        pair_row(row, pair, of_row if config.win_rates else ())
+        for row, of_row in zip(sampled_rows, answers, strict=True)
+        if (pair := choose(of_row)) is not None
+    ]
+    if not made:
         raise BadValue(
             f"none of {len(sampled_rows)} prompts has two answers that pair_by={config.pair_by} "
             "tells apart: sample more, or from a model that answers some of them correctly"
         )
-    count = round(config.flipped_share * len(pairs))
-    flipped = {*Random(config.seed).sample(range(len(pairs)), count)}
-    return [
-        pair_row(row, pair, flipped=place in flipped) for place, (row, pair) in enumerate(pairs)
-    ]
+    random = Random(config.seed)
+    flipped = {*random.sample(range(len(made)), round(config.flipped_share * len(made)))}
+    pairs = [flip(row) if place in flipped else row for place, row in enumerate(made)]
+    return shuffle_rejected(pairs, random) if config.shuffles_rejected else pairs
 
 
 def rewarded_answers(
@@ -56,12 +61,40 @@ def rewarded_answers(
         yield [Answer(*row) for row in zip(answers, map(len, ids), of_row, strict=True)]
 
 
-def pair_row(row: Row, pair: tuple[Answer, Answer], *, flipped: bool) -> dict[str, object]:
-    """Return a row with a pair, the better answer chosen unless they are flipped."""
-    chosen, rejected = reversed(pair) if flipped else pair
+def pair_row(row: Row, pair: tuple[Answer, Answer], samples: Sequence[Answer]) -> dict[str, object]:
+    """Return a row with a pair, the better answer chosen.
+
+    With `samples` it has the chance of each answer to win against one of them: to have the higher
+    reward, or half of the chance of an equal one.
+    """
+    chosen, rejected = pair
     return {
         **row,
         "chosen": assistant_message(chosen.text),
         "rejected": assistant_message(rejected.text),
-        "flipped": flipped,
+        "flipped": False,
+        **{
+            name: fmean(
+                (answer.reward > s.reward) + (answer.reward == s.reward) / 2 for s in samples
+            )
+            for name, answer in zip(WIN_COLUMNS, pair, strict=True)
+            if samples
+        },
     }
+
+
+def flip(row: Row) -> dict[str, object]:
+    """Return a row whose two answers have changed places, which `flipped` says."""
+    columns = [*zip(ANSWERS, reversed(ANSWERS), strict=True)]
+    columns += zip(WIN_COLUMNS, reversed(WIN_COLUMNS), strict=True)
+    return {**row, **{a: row[b] for a, b in columns if b in row}, "flipped": True}
+
+
+def shuffle_rejected(rows: Sequence[Row], random: Random) -> list[dict[str, object]]:
+    """Return rows whose rejected answer is that of another row, in a random circle of all rows."""
+    order = random.sample(range(len(rows)), len(rows))
+    source = dict(zip(order, [*order[1:], *order[:1]], strict=True))
+    return [
+        {**row, "rejected": other["rejected"], "rejected_prompt": other["prompt"]}
+        for row, other in ((row, rows[source[place]]) for place, row in enumerate(rows))
+    ]

@@ -57,6 +57,8 @@ IDLE: tuple[Idle, ...] = (
     ),
     Idle(("num_generations_eval",), lambda c: c.eval_strategy == "no"),
     Idle(("eval_packing",), lambda c: c.eval_strategy == "no"),
+    Idle(("win_rates",), lambda c: not c.win_rates),
+    Idle(("shuffles_rejected",), lambda c: not c.shuffles_rejected),
     Idle(("packing_strategy",), lambda c: not c.packing),
     Idle(("log_multimodal",), lambda _: True),  # there are no images
     Idle(("log_unique_prompts", "num_completions_to_print"), lambda c: not c.log_completions),

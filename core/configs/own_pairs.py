@@ -60,7 +60,9 @@ class OwnPairsConfig(AnswersConfig):
     """Settings of sampling, and of which two answers of a prompt become a pair."""
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
-    ACTS: ClassVar[frozenset[str]] = AnswersConfig.ACTS | {"pair_by", "flipped_share"}
+    ACTS: ClassVar[frozenset[str]] = AnswersConfig.ACTS | {
+        *("pair_by", "flipped_share", "win_rates", "shuffles_rejected")
+    }
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {"pair_by": tuple(PAIRINGS)}
     AT_LEAST: ClassVar[Mapping[str, float]] = {
         **AnswersConfig.AT_LEAST,
@@ -70,6 +72,10 @@ class OwnPairsConfig(AnswersConfig):
 
     pair_by: str = choice("reward", PAIRINGS, "Which answers of a prompt make a pair")
     flipped_share: float = option(0.0, "Share of pairs whose two answers change places.")
+    win_rates: bool = option(False, "Add the chance of each answer to win against another sample.")
+    shuffles_rejected: bool = option(
+        False, "Pair each chosen answer with a rejected one of another prompt."
+    )
 
     def check_fields(self) -> None:
         """Check the fields as of all preparations that sample answers, and the share.

@@ -21,6 +21,7 @@ from eval.errors import BadValue
 ANSWERS = ("chosen", "rejected")
 PAIR_COLUMNS = tuple(f"{name}_{part}" for name in ANSWERS for part in ("prompt_ids", "ids"))
 REF_COLUMNS = tuple(f"ref_{name}_logps" for name in ANSWERS)
+WIN_COLUMNS = tuple(f"{name}_win_rate" for name in ANSWERS)  # which the loss `sppo` reads
 logger = logging.get_logger(__name__)
 
 
@@ -31,10 +32,12 @@ def tokenize_pairs(
     max_length: int | None = None,
     truncation: str = "keep_start",
     workers: int | None = None,
+    shares: Sequence[str] = (),
 ) -> Data:
     """Convert rows of `prompt`, `chosen` and `rejected` to token ids of prompts and answers.
 
-    Without a column `prompt`, the prompt is what both answers begin with. Rows of which an answer
+    Without a column `prompt`, the prompt is what both answers begin with; with `rejected_prompt`,
+    the rejected answer is one to that prompt. Rows of which an answer
     has no token within `max_length` are dropped, and their number is logged.
 
     Args:
@@ -43,19 +46,22 @@ def tokenize_pairs(
         max_length: largest number of tokens of a prompt with an answer.
         truncation: which tokens of a longer sequence are kept, a name of `TRUNCATIONS`.
         workers: number of processes.
+        shares: names of columns of numbers from 0 to 1, which are kept.
 
     Raises:
-        BadValue: the value is no dataset or has images, both answers of a row are equal, or no row
-            is left.
+        BadValue: the value is no dataset or has images, both answers of a row are equal, a share is
+            no number from 0 to 1, or no row is left.
         MissingColumn: a column is missing.
     """
     columns = column_names(dataset)
-    if missing := [name for name in ANSWERS if name not in columns]:
+    if missing := [name for name in (*ANSWERS, *shares) if name not in columns]:
         raise MissingColumn("the dataset", missing, columns, "a pair needs them")
     processes: dict[str, object] = {"num_proc": workers} if isinstance(dataset, Dataset) else {}
     encode = partial(encode_answers, tokenizer=tokenizer, max_length=max_length, kept=truncation)
     rows: Data = to_chatml(dataset).with_format(None)
-    encoded = rows.map(encode, remove_columns=sorted(columns), **processes)
+    if shares:
+        rows = rows.map(partial(check_shares, names=shares))
+    encoded = rows.map(encode, remove_columns=sorted(columns.difference(shares)), **processes)
     whole = encoded.filter(has_answers)
     if isinstance(whole, Dataset) and len(whole) < len(encoded):
         logger.warning(
@@ -68,6 +74,14 @@ def tokenize_pairs(
             "a greater max_length"
         )
     return whole
+
+
+def check_shares(row: Row, names: Sequence[str]) -> Row:
+    """Return the row; raise `BadValue` if a column of these names is no number from 0 to 1."""
+    for name in names:
+        if not (isinstance(row[name], int | float) and 0 <= row[name] <= 1):
+            raise BadValue(f"{name} is {row[name]!r}: expected a number from 0 to 1")
+    return row
 
 
 def encode_answers(
@@ -83,8 +97,11 @@ def encode_answers(
         raise BadValue(f"chosen and rejected are both {pair['chosen']!r}: expected two answers")
     ids = dict[str, Sequence[int]]()
     for name in ANSWERS:
-        prompt, full_text = pair_texts({**row, **pair, "completion": pair[name]}, tokenizer)
-        plain = isinstance(pair["prompt"], str)
+        asked = pair.get(f"{name}_prompt") or pair["prompt"]
+        prompt, full_text = pair_texts(
+            {**row, **pair, "prompt": asked, "completion": pair[name]}, tokenizer
+        )
+        plain = isinstance(asked, str)
         start = tokenizer(prompt, add_special_tokens=plain)["input_ids"]
         whole = join_ids(tokenizer, prompt, full_text, start, plain)
         begin = common_length(start, whole)

@@ -22,6 +22,13 @@ class AnswerStatistics(NamedTuple):
     entropy: Tensor
 
 
+class StatisticsOfBoth(NamedTuple):
+    """Statistics of each of the same answers under a policy and its starting model."""
+
+    policy: Sequence[AnswerStatistics]
+    start: Sequence[AnswerStatistics]
+
+
 def answer_statistics(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],

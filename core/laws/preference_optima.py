@@ -19,27 +19,33 @@ ROUNDS = 100  # of L-BFGS, for policies of a few actions
 GAPS = (-3.0, -0.4, 0.0, 0.7, 2.5)
 
 
+def slope(loss: str, *, at: float, beta: float = 0.1, label_smoothing: float = 0.0) -> float:
+    """Return the derivative of a loss by beta times the log-ratio of the chosen answer.
+
+    The rejected answer keeps its probability, so that `at`, beta times the log-ratio, is beta times
+    the gap, too.
+    """
+    settings = Settings([loss], beta=beta, label_smoothing=label_smoothing, discopop_tau=0.05)
+    scaled = torch.tensor([at], dtype=torch.float64, requires_grad=True)
+    pairs = pairs_of(scaled / beta, torch.zeros_like(scaled))
+    return torch.autograd.grad(preference_losses(pairs, settings).losses.sum(), scaled)[0].item()
+
+
 def stationary_chosen(loss: str, *, beta: float = 0.1, label_smoothing: float = 0.0) -> float:
     """Return beta times the log-ratio of the chosen answer at which a loss has its minimum.
 
-    The rejected answer keeps its probability, so that this is beta times the gap, too. Infinity
-    stands for a loss that falls as far as 40.
+    Infinity stands for a loss that falls as far as 40.
     """
-    settings = Settings([loss], beta=beta, label_smoothing=label_smoothing)
 
-    def slope(scaled: float) -> float:
-        chosen = torch.tensor([scaled / beta], dtype=torch.float64, requires_grad=True)
-        pairs = pairs_of(chosen, torch.zeros_like(chosen))
-        return torch.autograd.grad(preference_losses(pairs, settings).losses.sum(), chosen)[
-            0
-        ].item()
+    def falls(at: float) -> bool:
+        return slope(loss, at=at, beta=beta, label_smoothing=label_smoothing) < 0
 
     low, high = 0.0, FARTHEST
-    if slope(high) <= 0:
+    if falls(high):
         return inf
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
+        low, high = (middle, high) if falls(middle) else (low, middle)
     return low
 
 

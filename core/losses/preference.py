@@ -6,6 +6,7 @@ from math import log
 from typing import Protocol
 
 import torch
+from torch import Tensor
 
 from core.losses.divergence_scores import DIVERGENCES, log_sigmoid
 from core.losses.masked import masked_mean
@@ -22,12 +23,14 @@ class Answers:
             has had its effect.
         mask: 1 on tokens of the answer.
         log_sum_squares: log sum_v p(v)^2 of the policy at each token, of which WPO needs the mean.
+        win_rates: Chance (B,) of each answer to win against one of the reference, for SPPO.
     """
 
     logps: BT
     ref_logps: BT | B
     mask: Mask
     log_sum_squares: BT | None = None
+    win_rates: B | None = None
 
     @property
     def lengths(self) -> B:
@@ -164,11 +167,20 @@ def ipo_sum(s: Scores, c: PreferenceConfig) -> B:
     return (s.gap - 1 / (2 * c.beta)).square()
 
 
+def exo(scores: Tensor, target: Tensor) -> B:
+    """Return KL(q || p), q the softmax of the scores of K answers (B, K); arXiv 2402.00856 eq. 14.
+
+    `target` (K,) or (B, K) holds the logarithms of p.
+    """
+    logs = scores.log_softmax(-1)
+    return (logs.exp() * (logs - target)).sum(-1)
+
+
 def exo_pair(s: Scores, c: PreferenceConfig) -> B:
-    """Return KL(q || p) with q = sigma(+-beta gap), p = (1 - e, e); arXiv 2402.00856 eq. 16."""
-    scaled, e = c.beta * s.gap, c.label_smoothing
-    right, wrong = log_sigmoid(scaled), log_sigmoid(-scaled)
-    return right.exp() * (right - log(1 - e)) + wrong.exp() * (wrong - log(e))
+    """Return `exo` of both answers, p = (1 - e, e); arXiv 2402.00856 eq. 16."""
+    scores = c.beta * torch.stack([s.chosen.score, s.rejected.score], -1)
+    e = c.label_smoothing
+    return exo(scores, scores.new_tensor([log(1 - e), log(e)]))
 
 
 def nca_pair(s: Scores, c: PreferenceConfig) -> B:
@@ -186,6 +198,22 @@ def sppo_hard(s: Scores, c: PreferenceConfig) -> B:
     """Return the squared distances to +-1 / (2 beta); arXiv 2405.00675 eq. 4.7, certain wins."""
     target = 0.5 / c.beta
     return (s.chosen.ratio - target).square() + (s.rejected.ratio + target).square()
+
+
+def sppo(s: Scores, c: PreferenceConfig) -> B:
+    """Return the mean of (ratio - (win rate - 1/2) / beta)^2 of both; arXiv 2405.00675 eq. 4.4."""
+    return (win_distance(s.chosen, c.beta) + win_distance(s.rejected, c.beta)) / 2
+
+
+def win_distance(side: Side, beta: float) -> B:
+    """Return the squared distance of a log-ratio to (win rate - 1/2) / beta.
+
+    Raises:
+        TypeError: there are no win rates.
+    """
+    if side.tokens.win_rates is None:
+        raise TypeError("loss_type='sppo' needs the win rates of both answers")
+    return (side.ratio - (side.tokens.win_rates - 0.5) / beta).square()
 
 
 def aot(s: Scores, c: PreferenceConfig) -> B:
@@ -236,6 +264,7 @@ class Preference:
         takes_divergences: Whether other divergences than the reverse KL are defined for it: the
             partition function cancels in its gap, or it reads no score.
         splits: Whether the loss of a pair does not depend on the others of its micro-batch.
+        needs_wins: Whether it reads `WIN_COLUMNS` of the data.
         needs_smoothing: Whether it is infinite without `label_smoothing`.
     """
 
@@ -244,6 +273,7 @@ class Preference:
     parameters: tuple[str, ...] = ()
     takes_divergences: bool = False
     splits: bool = True
+    needs_wins: bool = False
     needs_smoothing: bool = False
 
 
@@ -286,6 +316,7 @@ PREFERENCES = {
     "cdpo": Preference(
         link=cdpo, doc="DPO with smoothed labels", parameters=SMOOTHS, takes_divergences=True
     ),
+    "sppo": Preference(link=sppo, doc="SPPO of win rates, arXiv 2405.00675", needs_wins=True),
     "ipo_sum": Preference(link=ipo_sum, doc="IPO as printed", takes_divergences=True),
 }
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from core.data.conversations import Row
-from core.data.pairs import ANSWERS, REF_COLUMNS
+from core.data.pairs import ANSWERS, REF_COLUMNS, WIN_COLUMNS
 from core.data.sft import IGNORED
 from core.forward.batches import token_batch
 
@@ -30,15 +30,15 @@ class PairCollator:
     def __call__(self, rows: Sequence[Row]) -> dict[str, Tensor]:
         """Return the tensors of a batch of B pairs.
 
-        Prompts and completions with their masks have 2B rows. The columns of a reference that was
-        computed beforehand have shape (B,), and `labels` (B, 2) count the pairs.
+        Prompts and completions with their masks have 2B rows. Win rates and the columns of a
+        reference that was computed beforehand have shape (B,), and `labels` (B, 2) count the pairs.
         """
         prompts = [row[f"{name}_prompt_ids"] for name in ANSWERS for row in rows]
         answers = [row[f"{name}_ids"] for name in ANSWERS for row in rows]
         batch = token_batch(prompts, answers, self.pad_token_id, self.pad_to_multiple_of)
-        references = {
+        numbers = {
             name: torch.tensor([row[name] for row in rows])
-            for name in REF_COLUMNS
+            for name in (*REF_COLUMNS, *WIN_COLUMNS)
             if name in rows[0]
         }
-        return {**batch, **references, LABELS: torch.tensor([ONE_LABEL] * len(rows))}
+        return {**batch, **numbers, LABELS: torch.tensor([ONE_LABEL] * len(rows))}

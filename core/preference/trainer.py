@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 
 from core.configs.dpo import DPOConfig
 from core.data.best_fit import Data
-from core.data.pairs import PAIR_COLUMNS, REF_COLUMNS, tokenize_pairs
+from core.data.pairs import PAIR_COLUMNS, REF_COLUMNS, WIN_COLUMNS, tokenize_pairs
 from core.data.streams import check_dataset, is_stream
 from core.forward.answers import AnswerTokens, answer_tokens
 from core.forward.logps import evaluating
@@ -127,6 +127,7 @@ class PreferenceTrainer(OfflineTrainer):
             max_length=self.args.max_length,
             truncation=self.args.truncation_mode,
             workers=self.args.dataset_num_proc,
+            shares=WIN_COLUMNS if self.args.first_loss(lambda row: row.needs_wins) else (),
         )
 
     def with_reference(self, dataset: Data) -> Data:
@@ -195,7 +196,7 @@ class PreferenceTrainer(OfflineTrainer):
             else:
                 references = self.reference_sums(inputs)
         with self.phases("forward"):
-            result = self.pair_losses(as_pairs(tokens, inputs["completion_mask"], references))
+            result = self.pair_losses(as_pairs(tokens, inputs, references))
         self.record_pairs(result, tokens, inputs)
         losses, balance = result.losses, 0.0
         if tokens.router_loss is not None:
@@ -255,7 +256,7 @@ class PreferenceTrainer(OfflineTrainer):
         self.count_tokens(totals[4])
 
     def _set_signature_columns_if_needed(self) -> None:
-        self._signature_columns = [*PAIR_COLUMNS, *REF_COLUMNS]
+        self._signature_columns = [*PAIR_COLUMNS, *REF_COLUMNS, *WIN_COLUMNS]
 
 
 def check_reference(ref_model: PreTrainedModel | None, model: str | PreTrainedModel) -> None:
@@ -269,15 +270,21 @@ def check_reference(ref_model: PreTrainedModel | None, model: str | PreTrainedMo
 
 def tokens_of(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the columns of prompts and completions of a batch."""
-    skipped = {LABELS, *REF_COLUMNS}
+    skipped = {LABELS, *REF_COLUMNS, *WIN_COLUMNS}
     return {name: rows for name, rows in batch.items() if name not in skipped}
 
 
-def as_pairs(tokens: AnswerTokens, mask: Tensor, references: list[Tensor]) -> Pairs:
+def as_pairs(tokens: AnswerTokens, batch: Mapping[str, Tensor], references: list[Tensor]) -> Pairs:
     """Return the pairs of a batch whose first half of rows are the chosen answers."""
-    halves = zip(tokens.logps.chunk(2), mask.chunk(2), tokens.log_sum_squares.chunk(2), strict=True)
+    columns = (tokens.logps, batch["completion_mask"], tokens.log_sum_squares)
+    halves = zip(*(column.chunk(2) for column in columns), strict=True)
+    win_rates = (batch.get(name) for name in WIN_COLUMNS)
     chosen, rejected = (
-        Answers(logps=logps, ref_logps=reference, mask=part, log_sum_squares=squares)
-        for (logps, part, squares), reference in zip(halves, references, strict=True)
+        Answers(
+            logps=logps, ref_logps=reference, mask=mask, log_sum_squares=squares, win_rates=wins
+        )
+        for (logps, mask, squares), reference, wins in zip(
+            halves, references, win_rates, strict=True
+        )
     )
     return Pairs(chosen=chosen, rejected=rejected)

@@ -41,6 +41,7 @@ from core.stages.kernels import (
     processor,
 )
 from core.stages.watch.heldout import (
+    Drift,
     HeldOutCallback,
     digests,
     watched_benchmarks,
@@ -166,7 +167,7 @@ def build_trainer(
 ) -> tuple[ResumableTrainer, HeldOutCallback | None]:
     """Return the family's trainer with all callbacks of a run, and its held-out callback if any."""
     settings, family = resolved.run, resolved.family
-    heldout = held_out_callback(resolved, config, valid, folder / FOLDER)
+    heldout = held_out_callback(resolved, config, models.policy, valid, folder / FOLDER)
     callbacks: list[TrainerCallback] = [
         *([heldout] if heldout else []),
         JsonlCallback(folder / LOG),
@@ -195,13 +196,14 @@ def build_trainer(
 
 
 def held_out_callback(
-    resolved: Resolved, config: BaseConfig, rows: list[Row], folder: Path
+    resolved: Resolved, config: BaseConfig, start: str, rows: list[Row], folder: Path
 ) -> HeldOutCallback | None:
     """Return the callback that scores held-out rows and benchmarks; None if there are none.
 
     Args:
         resolved: The settings of the run.
         config: The config of the trainer.
+        start: The model that the training begins with.
         rows: The held-out rows of the data; pairs without answers are not graded.
         folder: The folder of the graded answers.
     """
@@ -211,8 +213,16 @@ def held_out_callback(
     is_graded = bool(rows) and not (resolved.family.pair_quantities and ANSWER not in rows[0])
     watched_data = [watched_rows(rows, decoding, folder)] if is_graded else []
     watched = [*watched_data, *watched_benchmarks(settings, config.seed, folder)]
-    every, target = settings.heldout_every, settings.heldout_target
-    return HeldOutCallback(watched, every=every, target=target) if watched else None
+    if not watched:
+        return None
+    trusts = config.trust_remote_code
+    drift = Drift(begun=start, rows=rows, tokens=tokens, trust_code=trusts)
+    return HeldOutCallback(
+        watched,
+        every=settings.heldout_every,
+        target=settings.heldout_target,
+        drift=drift if settings.heldout_kl else None,
+    )
 
 
 def send_rows_to_wandb(

@@ -8,7 +8,7 @@ from core.families.family import SEEN
 from core.families.table import find_family
 from core.paper import Paper
 from core.settings.resolve import Resolved, resolve
-from core.settings.run_settings import BENCHMARK, HELD_OUT, RunSettings
+from core.settings.run_settings import BENCHMARK, HELD_OUT, HELD_OUT_KL, RunSettings
 
 SAME: Mapping[str, RunSettings] = MappingProxyType({})
 
@@ -84,6 +84,8 @@ def unmeasured_curve(need: Need, settings: RunSettings, quantities: Collection[s
     del quantities
     if need.name == HELD_OUT and not settings.heldout_problems:
         return "no held-out problems (heldout_problems=0)"
+    if need.name == HELD_OUT_KL and not settings.heldout_kl:
+        return "the divergence from the start is not logged (heldout_kl=false)"
     suite = need.name.removeprefix(BENCHMARK)
     if need.name.startswith(BENCHMARK) and suite not in settings.watched_suites:
         return f"{suite} is not among heldout_benchmarks"

@@ -3,19 +3,28 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
 from accelerate.utils import gather_object  # pyright: ignore[reportMissingTypeStubs]
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import (
+    PreTrainedModel,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from core.data.sources import Row
+from core.forward.logps import evaluating
+from core.models.load import load_policy
 from core.rewards.verifiers import problem_of
 from core.samplers.policy import PolicySampler
-from core.settings.run_settings import BENCHMARK, HELD_OUT, RunSettings
+from core.settings.run_settings import BENCHMARK, HELD_OUT, HELD_OUT_KL, RunSettings
 from core.shards.sharding import gather_weights
 from core.stages.held_out import FOLDER
+from core.stages.own_answers import answers_of_both
 from core.stages.tools import tools
 from eval.errors import BadValue
 from eval.samples.evaluation import Completion, Decoding, answer_problems
@@ -40,16 +49,55 @@ class Watched:
     answer: Callable[[PolicySampler, Sequence[Any]], list[Sample]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """The divergence of a policy from the model that its training began with.
+
+    Attributes:
+        begun: Folder or name of the starting model.
+        rows: Held-out rows, each of which the policy answers once at temperature 1.
+        tokens: Largest length of an answer.
+        trust_code: Whether code of the model's folder may run.
+    """
+
+    begun: str
+    rows: Sequence[Row]
+    tokens: int
+    trust_code: bool
+
+    @cached_property
+    def start(self) -> PreTrainedModel:
+        """The starting model, in evaluation mode."""
+        return load_policy(self.begun, trust_code=self.trust_code).eval()
+
+    def log_ratios(self, sampler: PolicySampler, shares: slice) -> list[tuple[float, int]]:
+        """Return the log-ratio of each of the policy's answers to some rows, and its length."""
+        start = cast("PreTrainedModel", self.start.to(sampler.model.device))
+        with evaluating(sampler.model):
+            both = answers_of_both(sampler, start, self.rows[shares], self.tokens)
+        pairs = zip(both.policy, both.start, strict=True)
+        return [((a.logps - b.logps).sum().item(), len(a.logps)) for a, b in pairs]
+
+
 class HeldOutCallback(TrainerCallback):
     """Callback that logs accuracies in percent before the first step and every `every` steps.
 
-    The accuracies join the trainer's own metrics, in the line of the same step. Decoding has random
-    numbers of its own if it needs any, so the training is not affected. It ends once the accuracy
-    on held-out rows is at least the `target`, if there is one.
+    With a `drift` it also logs the divergence from the start in nats per token. All of it joins the
+    trainer's own metrics, in the line of the same step. Decoding has random numbers of its own if
+    it needs any, so the training is not affected. It ends once the accuracy on held-out rows is at
+    least the `target`, if there is one.
     """
 
-    def __init__(self, watched: Sequence[Watched], *, every: int, target: float | None = None):
+    def __init__(
+        self,
+        watched: Sequence[Watched],
+        *,
+        every: int,
+        target: float | None = None,
+        drift: Drift | None = None,
+    ):
         self.watched = watched
+        self.drift = drift
         self.every = every
         self.target = target
         self.trainer: Any = None  # Any: a transformers.Trainer, known only after it took callbacks
@@ -61,9 +109,9 @@ class HeldOutCallback(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
         **_: object,
     ) -> None:
-        """Log the starting model's accuracies, unless the run is resumed."""
+        """Log what holds of the starting model, unless the run is resumed."""
         if state.global_step == 0:
-            self.trainer.log(self.accuracies(0))
+            self.trainer.log(self.measured(0))
 
     def on_step_end(
         self,
@@ -72,18 +120,18 @@ class HeldOutCallback(TrainerCallback):
         control: TrainerControl,
         **_: object,
     ) -> None:
-        """Add the accuracies to the trainer's metrics of this step; stop at the target.
+        """Add what is measured to the trainer's metrics of this step; stop at the target.
 
         Raises:
             BadValue: the last step does not reach the target.
         """
         if state.global_step % self.every and state.global_step != state.max_steps:
             return
-        accuracies = self.accuracies(state.global_step)
-        for metric, accuracy in accuracies.items():
-            self.trainer._metrics["train"][metric].append(accuracy)
+        measured = self.measured(state.global_step)
+        for metric, value in measured.items():
+            self.trainer._metrics["train"][metric].append(value)
         if self.target is not None:
-            self.stop_at_target(accuracies[HELD_OUT], self.target, state, control)
+            self.stop_at_target(measured[HELD_OUT], self.target, state, control)
 
     def stop_at_target(
         self, accuracy: float, target: float, state: TrainerState, control: TrainerControl
@@ -101,14 +149,14 @@ class HeldOutCallback(TrainerCallback):
                 "steps; raise max_steps or lower the target"
             )
 
-    def accuracies(self, step: int) -> dict[str, float]:
-        """Return the percentage of problems that greedy decoding solves, by metric.
+    def measured(self, step: int) -> dict[str, float]:
+        """Return the percentage of problems that are solved, by metric, and the divergence.
 
-        The processes of a launch divide the problems, and each returns all accuracies.
+        The processes of a launch divide the problems, and each returns all numbers.
         """
         processes = self.trainer.accelerator
         rank, count = processes.process_index, processes.num_processes
-        frame, accuracies = getattr(self.trainer, "frame", None), dict[str, float]()
+        frame, measured = getattr(self.trainer, "frame", None), dict[str, float]()
         with (
             processes.autocast(),
             gather_weights(self.trainer.model, frame) as model,
@@ -117,14 +165,18 @@ class HeldOutCallback(TrainerCallback):
             shares = [
                 watched.answer(sampler, watched.problems[rank::count]) for watched in self.watched
             ]
+            ratios = self.drift.log_ratios(sampler, slice(rank, None, count)) if self.drift else []
         for watched, share in zip(self.watched, shares, strict=True):
             samples = cast("list[Sample]", gather_object(share))
             if processes.is_main_process:
                 order = sorted(samples, key=lambda sample: sample.id)
                 write_samples(watched.folder / f"{step}{FILE}", order)
             right = sum(sample.correct is True for sample in samples)
-            accuracies[watched.metric] = 100 * right / len(watched.problems)
-        return accuracies
+            measured[watched.metric] = 100 * right / len(watched.problems)
+        if self.drift:
+            sums, lengths = zip(*gather_object(ratios), strict=True)
+            measured[HELD_OUT_KL] = sum(sums) / sum(lengths)
+        return measured
 
 
 def watched_rows(rows: Sequence[Row], decoding: Decoding, folder: Path) -> Watched:

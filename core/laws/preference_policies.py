@@ -1,0 +1,136 @@
+"""Policies over a few actions that losses of pairs train with labels of a Bradley-Terry judge.
+
+All run the losses that train, in 64 bits. The judge prefers an action with the chance sigma(its
+reward minus that of the other), and every pair of actions is judged.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from math import exp
+
+import torch
+from torch import Tensor
+
+from core.laws.preference_equations import Settings
+from core.laws.preference_optima import pairs_of
+from core.losses.preference import exo, preference_losses
+
+ROUNDS = 300  # of L-BFGS
+REWARDS = (0.0, 0.5, 1.0, 2.0)
+# Points of a grid; the better mode is on the left, the worse on the right.
+GRID = torch.linspace(-3, 3, 25, dtype=torch.float64)
+PEAK, BETTER, WORSE, WIDTH = 1.5, 6.0, 5.0, 0.4
+BROAD = torch.tensor([0.0, 0.7], dtype=torch.float64)  # mean and log-deviation
+STARTS = (BROAD, torch.tensor([-PEAK, -1.0]).double(), torch.tensor([PEAK, -1.0]).double())
+
+
+def judged_loss(
+    loss: str,
+    ratios: Tensor,
+    rewards: Sequence[float],
+    *,
+    beta: float,
+    divergence: str = "reverse_kl",
+    order: float = 0.5,
+) -> Tensor:
+    """Return the mean loss of the pairs of actions with log-ratios (A,) and rewards.
+
+    The action of the higher reward is chosen; `label_smoothing` is the chance that the judge
+    prefers the other.
+
+    Args:
+        loss: Name of a loss that reads `label_smoothing`.
+        ratios: Log-ratios of policy and reference.
+        rewards: Reward of each action.
+        beta: Weight of the log-ratios.
+        divergence: Name of the divergence of the scores.
+        order: Order of the alpha divergence.
+    """
+    by_difference = defaultdict[float, list[tuple[int, int]]](list)
+    ordered = sorted(range(len(rewards)), key=lambda action: -rewards[action])
+    for place, better in enumerate(ordered):
+        for worse in ordered[place + 1 :]:
+            by_difference[rewards[better] - rewards[worse]].append((better, worse))
+    losses: list[Tensor] = []
+    for difference, pairs in by_difference.items():
+        settings = Settings(
+            [loss],
+            beta=beta,
+            label_smoothing=1 / (1 + exp(difference)),
+            f_divergence_type=divergence,
+            f_alpha_divergence_coef=order,
+        )
+        better, worse = torch.tensor(pairs).T
+        losses.append(preference_losses(pairs_of(ratios[better], ratios[worse]), settings).losses)
+    return torch.cat(losses).mean()
+
+
+def minimize(parameters: Tensor, loss: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the parameters at the minimum of a loss that L-BFGS finds from these."""
+    trained = parameters.clone().requires_grad_()
+    optimizer = torch.optim.LBFGS([trained], max_iter=ROUNDS, line_search_fn="strong_wolfe")
+
+    def closure() -> float:
+        optimizer.zero_grad()
+        value = loss(trained)
+        value.backward()
+        return value.item()
+
+    optimizer.step(closure)
+    return trained.detach()
+
+
+def on_grid(parameters: Tensor) -> Tensor:
+    """Return log-probabilities of the normal distribution of a mean and a log-deviation."""
+    mean, log_deviation = parameters
+    return (-((GRID - mean) / log_deviation.exp()).square() / 2).log_softmax(0)
+
+
+def mass_on_better_mode(loss: str) -> float:
+    """Return the probability that a normal policy gives to the better of two modes.
+
+    The reward has two peaks, which no normal distribution has, and the reference is broad. Of the
+    minima that are found from it and from both peaks, the lowest counts; arXiv 2402.00856 s3.
+    """
+    peaks = ((-PEAK, BETTER), (PEAK, WORSE))
+    rewards = [
+        sum(height for middle, height in peaks if abs(point - middle) < WIDTH)
+        for point in GRID.tolist()
+    ]
+    reference = on_grid(BROAD)
+    target = (reference + torch.tensor(rewards)).log_softmax(0)
+    losses = {
+        "exo": lambda p: exo(on_grid(p), target),  # of all points at once
+        "sigmoid": lambda p: judged_loss("cdpo", on_grid(p) - reference, rewards, beta=1.0),
+    }
+    minima = [minimize(start, losses[loss]) for start in STARTS]
+    lowest = min(minima, key=lambda trained: losses[loss](trained).item())
+    return on_grid(lowest).exp()[(GRID + PEAK).abs() < WIDTH].sum().item()
+
+
+def optimum(divergence: str, *, order: float = 0.5, beta: float = 1.0) -> Tensor:
+    """Return the probabilities (4,) that DPO with a divergence trains from a uniform reference."""
+    uniform = torch.zeros(len(REWARDS), dtype=torch.float64).log_softmax(0)
+    logits = minimize(
+        uniform,
+        lambda x: judged_loss(
+            "cdpo",
+            x.log_softmax(0) - uniform,
+            REWARDS,
+            beta=beta,
+            divergence=divergence,
+            order=order,
+        ),
+    )
+    return logits.softmax(0)
+
+
+def mean_reward(divergence: str, *, order: float = 0.5) -> float:
+    """Return the mean reward of `optimum`."""
+    return (optimum(divergence, order=order) * torch.tensor(REWARDS)).sum().item()
+
+
+def entropy(divergence: str, *, order: float = 0.5) -> float:
+    """Return the entropy of `optimum` in nats."""
+    probabilities = optimum(divergence, order=order)
+    return -(probabilities * probabilities.log()).sum().item()
