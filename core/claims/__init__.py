@@ -33,7 +33,7 @@ from core.claims.laws import law, simulated
 from core.claims.measures import START, Measure
 from core.claims.needs import BadClaim, MissingMeasure, Need, Record, Runs
 from core.claims.outcomes import at_k, gain_at_k, probability, score
-from core.claims.thresholds import completions_to, steps_to, tokens_to, when
+from core.claims.thresholds import completions_to, mean_along, steps_to, tokens_to, when
 
 __all__ = [
     "START",
@@ -68,6 +68,7 @@ __all__ = [
     "law",
     "least",
     "lowest",
+    "mean_along",
     "middle",
     "most",
     "probability",

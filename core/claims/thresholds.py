@@ -1,14 +1,18 @@
 """Sides at the step where a metric reaches a threshold: that step, or another metric there.
 
+Or the mean of another metric over the values of the first, up to the threshold.
+
 A run that ends before the threshold is censored: the metric takes longer than the run. A comparison
 never uses such a value; the claim stays undecided for these runs, with that reason.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import inf
 
 from core.claims.comparison import Side, as_side, broadcast_values
-from core.claims.curves import curve_of, nearest
+from core.claims.curves import Curve, curve_of, nearest
 from core.claims.margins import Unit, unit_of
 from core.claims.measures import record_of
 from core.claims.needs import Kind, MissingMeasure, Need, Runs
@@ -20,12 +24,16 @@ class Censored(MissingMeasure):
 
 @dataclass(frozen=True)
 class Reaching:
-    """A metric, the threshold to reach, and the metric to `read` there; None for the step."""
+    """A metric, the threshold to reach, and the metric to `read`; None for the step.
+
+    With `is_mean` that metric is averaged over the values up to the threshold.
+    """
 
     name: str
     metric: str
     threshold: Side
     read: str | None
+    is_mean: bool = False
 
     def __str__(self) -> str:
         return f"{self.name}({self.metric} >= {self.threshold})"
@@ -90,7 +98,8 @@ class Reached(Side):
             )
         if goal.read is None:
             return reached_step
-        return nearest(curve_of(record, self.arm, goal.read), reached_step)
+        read = curve_of(record, self.arm, goal.read)
+        return mean_of(read, points, threshold) if goal.is_mean else nearest(read, reached_step)
 
 
 def steps_to(metric: str, threshold: Side | float) -> Reaching:
@@ -115,3 +124,32 @@ def when(read: str, metric: str, threshold: Side | float) -> Reaching:
     point where both have made equal progress.
     """
     return Reaching(f"{read} when", metric, as_side(threshold), read)
+
+
+def mean_along(read: str, metric: str, threshold: Side | float) -> Reaching:
+    """Return the goal that reads the mean of another metric over the values of `metric`.
+
+    From its first value to the threshold, as in the mean reward over divergences that two arms both
+    reach, see `mean_of`.
+    """
+    return Reaching(f"mean {read} along", metric, as_side(threshold), read, is_mean=True)
+
+
+def mean_of(read: Curve, points: Curve, threshold: float) -> float:
+    """Return the mean of one curve over the values of another, from its first to the threshold.
+
+    Both are linear between the points at which the other is larger than ever before.
+    """
+    begin, largest = points[0][1], accumulate((value for _, value in points), max)
+    rising = [
+        (value, nearest(read, step))
+        for (step, value), before in zip(points, [-inf, *largest], strict=False)
+        if value > before
+    ]
+    area = 0.0
+    for (start, low), (end, high) in pairwise(rising):
+        if start < threshold:
+            stop = min(end, threshold)
+            at_stop = low + (high - low) * (stop - start) / (end - start)
+            area += (stop - start) * (low + at_stop) / 2
+    return area / (threshold - begin) if threshold > begin else rising[0][1]

@@ -29,6 +29,7 @@ class DPO(Offline):
         "log_ratio/rejected",
         "chosen_fell",
         "flipped_resisted",
+        "quantile_gap",
     )
     profiles: Mapping[str, Mapping[str, object]] = {
         "cpu": {

@@ -18,6 +18,7 @@ REF_CHOSEN: Tokens = ((-1.2, -0.7, -0.9), (-0.5,), (-2.3, -1.0), (-0.5, -0.4, -1
 REJECTED: Tokens = ((-0.9, -1.1, -0.6, -0.4), (-2.0, -0.1), (-1.0,), (-0.6, -1.7))
 REF_REJECTED: Tokens = ((-1.0, -1.0, -0.7, -0.5), (-0.2, -2.2), (-3.0,), (-1.6, -0.3))
 SQUARES = -0.7  # log sum_v p(v)^2 of every token
+WINS = ((0.9, 0.6, 0.5, 0.8), (0.2, 0.4, 0.5, 0.1))  # rates of chosen and of rejected answers
 WIDTH = 4
 ALPHAS = (None, 0.5)
 
@@ -45,6 +46,7 @@ class Row:
     rejected: float
     scores: tuple[float, float]
     lengths: tuple[int, int]
+    wins: tuple[float, float]
 
     @property
     def gap(self) -> float:
@@ -101,6 +103,10 @@ STATED: Mapping[str, Callable[[Row, Settings], float]] = {
     ),
     "bco_pair": lambda r, c: _loss(c.beta * r.chosen) + _loss(-c.beta * r.rejected),
     "sppo_hard": lambda r, c: (r.chosen - 0.5 / c.beta) ** 2 + (r.rejected + 0.5 / c.beta) ** 2,
+    "sppo": lambda r, c: (
+        0.5 * (r.chosen - (r.wins[0] - 0.5) / c.beta) ** 2
+        + 0.5 * (r.rejected - (r.wins[1] - 0.5) / c.beta) ** 2
+    ),
     "apo_zero": lambda r, c: 1 - _sigma(c.beta * r.chosen) + _sigma(c.beta * r.rejected),
     "apo_down": lambda r, c: (
         _sigma(c.beta * r.chosen) + 1 - _sigma(c.beta * (r.chosen - r.rejected))
@@ -123,8 +129,8 @@ def _sum(tokens: Sequence[float], shared: int, alpha: float | None) -> float:
 def _rows(c: Settings) -> tuple[list[Row], list[float], list[float]]:
     """Return the pairs, and the gaps of policy and reference, in plain numbers."""
     score, rows, gaps, ref_gaps = SCORES[c.f_divergence_type], list[Row](), list[float](), []
-    for chosen, ref_c, rejected, ref_r in zip(
-        CHOSEN, REF_CHOSEN, REJECTED, REF_REJECTED, strict=True
+    for chosen, ref_c, rejected, ref_r, *wins in zip(
+        CHOSEN, REF_CHOSEN, REJECTED, REF_REJECTED, *WINS, strict=True
     ):
         shared = min(len(chosen), len(rejected))
         win, ref_win, lose, ref_lose = (
@@ -134,7 +140,8 @@ def _rows(c: Settings) -> tuple[list[Row], list[float], list[float]]:
             score(win - ref_win, c.f_alpha_divergence_coef),
             score(lose - ref_lose, c.f_alpha_divergence_coef),
         )
-        rows.append(Row(win - ref_win, lose - ref_lose, both, (len(chosen), len(rejected))))
+        lengths = len(chosen), len(rejected)
+        rows.append(Row(win - ref_win, lose - ref_lose, both, lengths, (wins[0], wins[1])))
         gaps.append(win - lose)
         ref_gaps.append(ref_win - ref_lose)
     return rows, gaps, ref_gaps
@@ -151,7 +158,7 @@ def _stated(name: str, c: Settings) -> list[float]:
     return [_smoothed(c.beta * (a - b), c.label_smoothing) for a, b in zip(one, other, strict=True)]
 
 
-def _answers(tokens: Tokens, reference: Tokens) -> Answers:
+def _answers(tokens: Tokens, reference: Tokens, wins: Sequence[float]) -> Answers:
     padded, ref_padded = (
         torch.tensor([[*row, *[0.0] * (WIDTH - len(row))] for row in rows], dtype=torch.float64)
         for rows in (tokens, reference)
@@ -163,12 +170,16 @@ def _answers(tokens: Tokens, reference: Tokens) -> Answers:
         ref_logps=ref_padded,
         mask=mask,
         log_sum_squares=torch.full_like(padded, SQUARES),
+        win_rates=torch.tensor(wins, dtype=torch.float64),
     )
 
 
 def _computed(c: Settings) -> torch.Tensor:
-    pairs = Pairs(chosen=_answers(CHOSEN, REF_CHOSEN), rejected=_answers(REJECTED, REF_REJECTED))
-    return preference_losses(pairs, c).losses
+    chosen, rejected = (
+        _answers(*columns)
+        for columns in ((CHOSEN, REF_CHOSEN, WINS[0]), (REJECTED, REF_REJECTED, WINS[1]))
+    )
+    return preference_losses(Pairs(chosen=chosen, rejected=rejected), c).losses
 
 
 def loss_errors() -> Numbers:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from math import inf, log
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from core.laws.advantage_equations import Numbers
 from core.laws.preference_equations import Settings
 from core.losses.preference import Answers, Pairs, preference_losses
+from core.shards.reference import mix_into
 
 FARTHEST = 40.0  # times beta: the largest log-ratio that is tried
 HALVINGS = 80
@@ -115,3 +116,41 @@ def pairs_of(chosen: Tensor, rejected: Tensor) -> Pairs:
         )
 
     return Pairs(chosen=answers(chosen), rejected=answers(rejected))
+
+
+def from_dpo(loss: str) -> Numbers:
+    """Return the differences of a loss of one pair to DPO's, of the value and of its slopes.
+
+    There are three numbers for each of several pairs.
+    """
+    differences: list[float] = []
+    for gap in GAPS:
+        rows = torch.tensor([[gap], [0.2]], dtype=torch.float64, requires_grad=True)
+        found: list[Tensor] = []
+        for name in (loss, "sigmoid"):
+            settings = Settings([name], label_smoothing=0.0)
+            losses = preference_losses(pairs_of(rows[0], rows[1]), settings).losses
+            found.append(torch.cat([losses, torch.autograd.grad(losses.sum(), rows)[0].flatten()]))
+        differences += (found[0] - found[1]).tolist()
+    return differences
+
+
+def loss_after_sync(alpha: float) -> Numbers:
+    """Return the losses of pairs once the reference has moved by a share `alpha` to the policy.
+
+    Policy and reference are linear models of random weights.
+    """
+    generator = torch.Generator().manual_seed(0)
+    policy, reference = (nn.Linear(6, 4, bias=False).double() for _ in range(2))
+    for model in (policy, reference):
+        model.weight.data.copy_(torch.randn(4, 6, generator=generator))
+    with torch.no_grad():
+        mix_into(reference, policy, alpha)
+        states = torch.randn(8, 6, generator=generator, dtype=torch.float64)
+        logps, ref_logps = (model(states).log_softmax(-1) for model in (policy, reference))
+        chosen, rejected = (
+            Answers(logps=x, ref_logps=y, mask=torch.ones_like(x))
+            for x, y in zip(logps[:, :2].split(1, 1), ref_logps[:, :2].split(1, 1), strict=True)
+        )
+        pairs = Pairs(chosen=chosen, rejected=rejected)
+        return preference_losses(pairs, Settings(["sigmoid"], beta=0.5)).losses.tolist()

@@ -11,12 +11,13 @@ from math import exp
 import torch
 from torch import Tensor
 
+from core.laws.advantage_equations import Numbers
 from core.laws.preference_equations import Settings
 from core.laws.preference_optima import pairs_of
 from core.losses.preference import exo, preference_losses
 
 ROUNDS = 300  # of L-BFGS
-REWARDS = (0.0, 0.5, 1.0, 2.0)
+CASES = ((0.0, 0.5, 1.0, 2.0), (0.0, 0.0, 0.0, 3.0), (0.0, 2.0, 2.0, 2.0))
 # Points of a grid; the better mode is on the left, the worse on the right.
 GRID = torch.linspace(-3, 3, 25, dtype=torch.float64)
 PEAK, BETTER, WORSE, WIDTH = 1.5, 6.0, 5.0, 0.4
@@ -108,29 +109,26 @@ def mass_on_better_mode(loss: str) -> float:
     return on_grid(lowest).exp()[(GRID + PEAK).abs() < WIDTH].sum().item()
 
 
-def optimum(divergence: str, *, order: float = 0.5, beta: float = 1.0) -> Tensor:
-    """Return the probabilities (4,) that DPO with a divergence trains from a uniform reference."""
-    uniform = torch.zeros(len(REWARDS), dtype=torch.float64).log_softmax(0)
-    logits = minimize(
-        uniform,
-        lambda x: judged_loss(
-            "cdpo",
-            x.log_softmax(0) - uniform,
-            REWARDS,
-            beta=beta,
-            divergence=divergence,
-            order=order,
-        ),
-    )
-    return logits.softmax(0)
+def optimum(rewards: Sequence[float], divergence: str, order: float, beta: float) -> Tensor:
+    """Return the probabilities (A,) that DPO with a divergence trains from a uniform reference."""
+    uniform = torch.zeros(len(rewards), dtype=torch.float64).log_softmax(0)
+
+    def loss(logits: Tensor) -> Tensor:
+        ratios = logits.log_softmax(0) - uniform
+        return judged_loss("cdpo", ratios, rewards, beta=beta, divergence=divergence, order=order)
+
+    return minimize(uniform, loss).softmax(0)
 
 
-def mean_reward(divergence: str, *, order: float = 0.5) -> float:
-    """Return the mean reward of `optimum`."""
-    return (optimum(divergence, order=order) * torch.tensor(REWARDS)).sum().item()
+def mean_rewards(divergence: str, *, order: float = 0.5, beta: float = 1.0) -> Numbers:
+    """Return the mean reward of `optimum` for each of several rewards."""
+    return [
+        (optimum(rewards, divergence, order, beta) * torch.tensor(rewards)).sum().item()
+        for rewards in CASES
+    ]
 
 
-def entropy(divergence: str, *, order: float = 0.5) -> float:
-    """Return the entropy of `optimum` in nats."""
-    probabilities = optimum(divergence, order=order)
-    return -(probabilities * probabilities.log()).sum().item()
+def entropies(divergence: str, *, order: float = 0.5, beta: float = 1.0) -> Numbers:
+    """Return the entropy of `optimum` in nats for each of several rewards."""
+    optima = (optimum(rewards, divergence, order, beta) for rewards in CASES)
+    return [-(policy * policy.log()).sum().item() for policy in optima]

@@ -82,7 +82,8 @@ def layers(paper: Paper, arm: str, scale: str, command_line: Settings) -> list[L
     """Return every source of settings except the command line, weakest first.
 
     An arm of another family takes only the run settings from the paper, without those that its
-    family does not read. In a bare world nothing comes from the papers but the arm's own changes.
+    family does not read. In a bare world nothing comes from the papers but the arm's own changes,
+    and what stands beside the regime in a paper's profile.
 
     Args:
         paper: The paper.
@@ -112,13 +113,15 @@ def layers(paper: Paper, arm: str, scale: str, command_line: Settings) -> list[L
     sources = [(own_or_run(s), place) for link in chain for s, place in own_layers(link)]
     sources.append(profile)
     at_scale = [(link.profiles.get(scale, {}), f"{link.slug} at {scale}") for link in chain]
-    changes = [*((own_or_run(s), place) for s, place in at_scale), *own_changes]
+    of_papers = [(own_or_run(s), place) for s, place in at_scale]
+    changes = [*of_papers, *own_changes]
     regime, source = named_regime([*sources, *changes, (command_line, COMMAND_LINE)])
     if regime is None:
         return sources + changes
     settings = find_regime(regime, scale, source, family.name)
     if world_of_regime(regime).is_bare:
-        sources, changes = [profile, ({REGIME: regime}, source)], own_changes
+        beside = [layer for layer in of_papers if layer[1] == source]
+        sources, changes = [profile, ({REGIME: regime}, source)], [*beside, *own_changes]
     layer = (settings if family.has_regimes else run_settings_only(settings), f"{REGIME} {regime}")
     return [*sources, layer, *changes]
 

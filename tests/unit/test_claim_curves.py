@@ -17,6 +17,7 @@ from core.claims import (
     gain,
     largest,
     late,
+    mean_along,
     middle,
     share_of_steps,
     steps_to,
@@ -82,6 +83,22 @@ def test_a_reduction_by_hand(measure, expected):
 )
 def test_what_is_read_at_a_threshold_by_hand(goal, expected):
     assert goal.of("a").values([{"a": RECORD}]) == [expected]
+
+
+@given(curves, st.floats(0.01, 2.0), values)
+def test_the_mean_along_a_curve_is_that_of_a_line_over_what_the_curve_passes(points, share, level):
+    """A line over the other metric has the mean of its ends, whichever steps were logged."""
+    top = max(value for _, value in points)
+    threshold = points[0][1] + share * (top - points[0][1])
+    line = [(step, level - 2 * value) for step, value in points]
+    record = {"curves": {"x": points, "y": line}}
+    goal = mean_along("y", "x", threshold).of("a")
+    if threshold > top:
+        with pytest.raises(Censored):
+            goal.values([{"a": record}])
+        return
+    expected = level - (points[0][1] + threshold)
+    assert goal.values([{"a": record}])[0] == pytest.approx(expected, rel=1e-6, abs=1e-5)
 
 
 @given(values, st.integers(1, 30))

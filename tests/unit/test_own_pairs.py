@@ -1,23 +1,27 @@
 """Pairs of a model's own answers, and the quantities of pairs under a policy and its start."""
 
 import json
+from random import Random
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.collect.own_pairs import pair_rows
+from core.collect.own_pairs import flip, pair_row, pair_rows, shuffle_rejected
 from core.configs.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.data.load import load_training_data
+from core.data.pairs import encode_answers
 from core.families.family import SEEN
 from core.families.table import ROWS
 from core.laws.preference_optima import bandit, bias_under_flips, stationary_chosen
 from core.models.load import load_policy, load_tokenizer
 from core.preference.pair_quantities import (
     PAIR_QUANTITIES,
+    QUANTILE_GAP,
     MovedPairs,
     PairSums,
+    least_quantile_gap,
     pair_quantity,
     pair_sums,
 )
@@ -108,6 +112,44 @@ def test_the_better_answer_is_chosen_but_in_the_share_that_is_flipped(policy, pr
     assert turned == rows
 
 
+@given(ANSWERS)
+def test_rates_of_winning_are_those_of_games_against_every_sample(answers):
+    pair = PAIRINGS["reward"].choose(answers)
+    if pair is None:
+        return
+    row = pair_row({"prompt": "?"}, pair, answers)
+    for name, answer in zip(("chosen", "rejected"), pair, strict=True):
+        rewards = [sample.reward for sample in answers]
+        games = [1.0 if answer.reward > r else 0.5 * (answer.reward == r) for r in rewards]
+        assert row[f"{name}_win_rate"] == pytest.approx(sum(games) / len(games))
+    assert row["chosen_win_rate"] > row["rejected_win_rate"]
+    turned = flip(row)
+    assert turned["flipped"]
+    assert turned["chosen_win_rate"] == row["rejected_win_rate"]
+    assert flip(turned) | {"flipped": False} == row
+    assert "chosen_win_rate" not in pair_row({"prompt": "?"}, pair, ())
+
+
+@given(st.integers(2, 30), st.integers(0, 99))
+def test_shuffled_rejected_answers_are_those_of_another_prompt_each_once(count, seed):
+    rows = [{"prompt": f"{n}?", "chosen": f"{n}", "rejected": f"-{n}"} for n in range(count)]
+    shuffled = shuffle_rejected(rows, Random(seed))
+    assert [row["chosen"] for row in shuffled] == [row["chosen"] for row in rows]
+    assert sorted(row["rejected"] for row in shuffled) == sorted(row["rejected"] for row in rows)
+    for row in shuffled:
+        assert row["rejected_prompt"] == f"{row['rejected'][1:]}?" != row["prompt"]
+
+
+def test_a_rejected_answer_is_read_after_its_own_prompt(policy):
+    row = {"prompt": "1 + 1 =", "chosen": " 2", "rejected": " 5", "rejected_prompt": "2 + 2 ="}
+    both, alone = (
+        encode_answers({**row, "prompt": prompt}, policy.tokenizer, None, "keep_start")
+        for prompt in (row["prompt"], row["rejected_prompt"])
+    )
+    assert both["rejected_prompt_ids"] == alone["rejected_prompt_ids"] != both["chosen_prompt_ids"]
+    assert both["rejected_ids"] == alone["rejected_ids"]
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
@@ -170,6 +212,17 @@ def test_quantities_of_pairs_by_their_definitions(chosen, rejected, ref_chosen, 
         assert pair_quantity(name, pairs).value == pytest.approx(value, abs=1e-12)
 
 
+@given(SUMS, st.floats(-3, 3), st.randoms())
+def test_quantiles_of_a_shifted_sample_are_apart_by_the_shift(ratios, shift, random):
+    """Whichever chosen answer belongs to which rejected one."""
+    order = random.sample(range(3), 3)
+    gap = least_quantile_gap(ratios + shift, ratios[order])
+    assert gap.value == pytest.approx(shift, abs=1e-9)
+    assert gap.low <= gap.value + 1e-9
+    wider = ratios.mean() + 2 * (ratios - ratios.mean())
+    assert least_quantile_gap(wider, ratios).value <= 1e-9
+
+
 def test_a_quantity_of_flipped_pairs_needs_some():
     values = torch.zeros(3)
     with pytest.raises(BadValue, match="none of 3 pairs is flipped"):
@@ -200,7 +253,7 @@ def test_sums_of_a_model_are_those_of_its_softmax_and_flipped_pairs_are_turned_r
 
 @pytest.mark.parametrize("family", [f for f in ROWS if f.pair_quantities], ids=lambda f: f.name)
 def test_families_declare_all_quantities_of_pairs(family):
-    assert set(family.pair_quantities) == PAIR_QUANTITIES.keys()
+    assert set(family.pair_quantities) == {*PAIR_QUANTITIES, QUANTILE_GAP}
 
 
 def test_a_chain_measures_what_claims_read_of_held_out_pairs_and_of_those_trained_on():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.losses.divergence_scores import DIVERGENCES
-from core.losses.preference import PREFERENCES, Answers, Pairs, preference_losses
+from core.losses.preference import PREFERENCES, Answers, Pairs, exo, preference_losses
 
 LOGPS, REFERENCE = (-12.3, -15.7), (-13.5, -15.1)  # log-ratios of 1.2 and -0.6
 FINITE = st.floats(-20, 20)
@@ -30,7 +30,7 @@ def settings(loss_type, **changes):
     return SimpleNamespace(**{**fields, **changes})
 
 
-def side(logps, ref_logps, length=1):
+def side(logps, ref_logps, length=1, win_rate=0.5):
     """Answers whose tokens share their log-probability evenly."""
     given_logps, reference = (torch.tensor(x, dtype=torch.float64) for x in (logps, ref_logps))
     logps = (given_logps[:, None] / length).repeat(1, length).requires_grad_()
@@ -38,6 +38,7 @@ def side(logps, ref_logps, length=1):
         logps=logps,
         ref_logps=(reference[:, None] / length).repeat(1, length),
         mask=torch.ones(len(given_logps), length),
+        win_rates=torch.full_like(given_logps, win_rate),
     )
 
 
@@ -178,6 +179,41 @@ def test_the_loss_of_a_pair_does_not_depend_on_others(name, values, other):
     alone = pairs_of(values[:1], values[1:], (0.0, 0.0))
     losses = preference_losses(both, c).losses
     assert losses[0].item() == pytest.approx(preference_losses(alone, c).losses.item())
+
+
+@given(values=st.tuples(FINITE, FINITE), wins=st.tuples(st.floats(0, 1), st.floats(0, 1)))
+def test_win_rates_are_the_targets_of_log_ratios(values, wins):
+    """SPPO of certain wins is half of TRL's, and 0 where both log-ratios are at the target."""
+    zeros, beta = ((0.0,), (0.0,)), 0.1
+
+    def loss(name, ratios, rates):
+        chosen, rejected = (
+            side((ratio,), zero, 1, rate)
+            for ratio, zero, rate in zip(ratios, zeros, rates, strict=True)
+        )
+        pairs = Pairs(chosen=chosen, rejected=rejected)
+        return preference_losses(pairs, settings(name, beta=beta)).losses.item()
+
+    certain = loss("sppo", values, (1.0, 0.0))
+    assert 2 * certain == pytest.approx(loss("sppo_hard", values, (1.0, 0.0)))
+    assert loss("sppo", [(rate - 0.5) / beta for rate in wins], wins) == pytest.approx(0, abs=1e-9)
+
+
+def test_a_loss_of_win_rates_needs_them():
+    answers = Answers(logps=torch.zeros(1, 1), ref_logps=torch.zeros(1, 1), mask=torch.ones(1, 1))
+    with pytest.raises(TypeError, match="win rates"):
+        preference_losses(Pairs(chosen=answers, rejected=answers), settings("sppo"))
+
+
+@given(st.lists(FINITE, min_size=2, max_size=5), st.floats(0.01, 0.49))
+def test_the_loss_of_several_answers_is_0_at_its_target_and_of_two_that_of_pairs(scores, e):
+    points = torch.tensor([scores], dtype=torch.float64)
+    assert exo(points, points.log_softmax(-1)).item() == pytest.approx(0, abs=1e-12)
+    assert exo(points, points.flip(-1).log_softmax(-1)).item() >= -1e-12
+    pair = pairs_of((scores[0],), (scores[1],), (0.0, 0.0))
+    target = torch.tensor([1 - e, e], dtype=torch.float64).log()
+    of_pair = preference_losses(pair, settings("exo_pair", beta=1.0, label_smoothing=e)).losses
+    assert exo(points[:, :2], target).item() == pytest.approx(of_pair.item())
 
 
 @given(values=st.tuples(FINITE, FINITE))
