@@ -61,7 +61,7 @@ PAPER = Paper(
             > mean_along(RIGHT, DRIFT, REACHED).of("dpo"),
             mechanism="KL",
             acts=(REWARDS.of("exo") >= 0.5, REWARDS.of("dpo") >= 0.5),
-            expects=Expected(effect=1.0, spread=1.0),
+            expects=Expected(effect=-1.5, spread=1.0),
         ),
         Claim(
             "bounded-target",

@@ -91,7 +91,7 @@ PAPER = Paper(
             lean("js") > lean("dpo"),
             mechanism="preferences",
             acts=(REWARDS.of("js") >= 0.5, REWARDS.of("dpo") >= 0.5),
-            expects=Expected(effect=0.2, spread=0.1),
+            expects=Expected(effect=1.2, spread=0.1),
         ),
         Claim(
             "calibration",

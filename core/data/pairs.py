@@ -90,10 +90,10 @@ def encode_answers(
     """Return the token ids of a row's answers, and of the prompt before each.
 
     Raises:
-        BadValue: both answers are equal.
+        BadValue: both answers to a prompt are equal.
     """
     pair = row if "prompt" in row else split_prompt(row)
-    if pair["chosen"] == pair["rejected"]:
+    if pair["chosen"] == pair["rejected"] and not pair.get("rejected_prompt"):
         raise BadValue(f"chosen and rejected are both {pair['chosen']!r}: expected two answers")
     ids = dict[str, Sequence[int]]()
     for name in ANSWERS:

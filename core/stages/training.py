@@ -208,8 +208,10 @@ def held_out_callback(
         folder: The folder of the graded answers.
     """
     settings = resolved.run
-    tokens = settings.eval_max_tokens or resolved.family.answer_tokens(config) or ANSWER_TOKENS
-    decoding = Decoding(max_tokens=tokens, temperature=settings.heldout_temperature)
+    tokens = resolved.family.answer_tokens(config) or ANSWER_TOKENS
+    decoding = Decoding(
+        max_tokens=settings.eval_max_tokens or tokens, temperature=settings.heldout_temperature
+    )
     is_graded = bool(rows) and not (resolved.family.pair_quantities and ANSWER not in rows[0])
     watched_data = [watched_rows(rows, decoding, folder)] if is_graded else []
     watched = [*watched_data, *watched_benchmarks(settings, config.seed, folder)]

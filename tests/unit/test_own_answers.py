@@ -6,13 +6,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from core.claims import START, Claim, probability
+from core.claims import START, Claim, final, probability
 from core.families.table import ROWS
 from core.forward.own_answers import OWN_ANSWERS, AnswerStatistics, answer_statistics
 from core.paper import Paper
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from core.stages.record import measure
+from core.verdicts.unmeasured import lacking
+from eval.errors import BadValue
 from papers.dr_grpo import PAPER
 
 
@@ -93,3 +95,40 @@ def test_a_short_run_measures_its_start_as_no_distance_from_itself(tmp_path, mon
     assert 0.0 < abs(found["kl_to_start"]["after"]) < 0.5
     assert 0.2 < found["entropy/share_of_top_fifth"]["before"] <= 1.0
     assert all(math.isfinite(one["after"]) and one["n"] == 4 for one in found.values())
+
+
+def test_the_divergence_along_a_training_is_nothing_first_and_at_the_end_that_of_its_policy(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    asked = asking(Claim("less", "Less.", probability("kl_to_start").of("dr-grpo") < 1.0))
+    settings = ("heldout_kl=true", "heldout_every=1", "max_steps=2", "learning_rate=1e-3")
+    chain = Chain(resolve(asked, arguments=settings))
+    for stage in chain.training:
+        stage.run()
+    curve = chain.train.run()["curves"]["held_out/kl_to_start"]
+    assert curve[0] == [0, 0.0]
+    assert [step for step, _ in curve] == [0, 1, 2]
+    assert curve[-1][1] == pytest.approx(measure(chain)["kl_to_start"]["after"], abs=1e-6)
+    assert curve[-1][1] != 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            ("heldout_kl=true", "heldout_problems=0"),
+            "heldout_kl is set and heldout_problems is not",
+        ),
+        (("heldout_kl=maybe",), "heldout_kl"),
+    ],
+)
+def test_a_divergence_of_no_problems_is_refused(settings, told):
+    with pytest.raises(BadValue, match=told):
+        resolve(PAPER, arguments=settings)
+
+
+def test_a_claim_of_a_divergence_that_is_not_logged_says_what_it_lacks():
+    drift = final("held_out/kl_to_start").of("dr-grpo") < 1.0
+    found = lacking(Claim("near", "Near.", drift), resolve(PAPER).run, ())
+    assert found == ["the divergence from the start is not logged (heldout_kl=false)"]

@@ -47,6 +47,17 @@ def test_a_regime_that_a_profile_names_is_that_of_its_arms_in_a_bare_world():
     assert Chain(resolved, 20).train.key == chain(DPO, "choice-pairs", 20).train.key
 
 
+def test_what_stands_beside_a_regime_in_a_profile_acts_and_an_arm_with_a_regime_is_without_it():
+    beside = {"regime": "choice-pairs", "beta": 0.7, "heldout_every": 8}
+    arms = {"dpo": {}, "other": {"regime": "choice-pairs"}}
+    paper = replace(DPO, arms=arms, claims=(), profiles={"cpu": beside})
+    one, other = (resolve(paper, arm=arm) for arm in arms)
+    assert (one.values["beta"].value, one.run.heldout_every) == (0.7, 8)
+    changed = chain(DPO, "choice-pairs", 20, beta=0.7, heldout_every=8)
+    assert Chain(one, 20).train.key == changed.train.key
+    assert Chain(other, 20).train.key == chain(DPO, "choice-pairs", 20).train.key
+
+
 @pytest.mark.parametrize("paper", [RLOO, PPO])
 def test_other_families_start_from_the_same_model_without_a_kl(paper):
     run, grpo = (chain(one, "choice", 20) for one in (paper, DAPO))
