@@ -19,7 +19,7 @@ class DPO(Offline):
     name = "dpo"
     columns = ("chosen", "rejected")  # a prompt may stand in both
     trained_by = "preferences"
-    own_answers = ("kl_to_start",)
+    own_answers = ("kl_to_start", "answer_tokens")
     has_regimes = True
     pair_quantities = (
         "pair_accuracy",

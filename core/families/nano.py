@@ -176,6 +176,17 @@ REGIMES: Mapping[str, Mapping[str, Settings]] = {
     "many": {"many": MANY},
     "length": {
         "length": LENGTH,
+        "length-pairs": {
+            **pairs_regime(
+                "nano-length",
+                "length-start",
+                pairs="length-pairs",
+                updates=72,
+                rate=5e-5,
+                tokens=64,
+            ),
+            "heldout_problems": 100,
+        },
         "length-tight": {**LENGTH, "max_completion_length": 24, "eval_max_tokens": 24},
         "length-long": {
             **LENGTH,
@@ -225,6 +236,16 @@ STARTS: Mapping[str, Mapping[str, Settings]] = {
             tokens=64,
             heldout_temperature=1.0,
         ),
+        # The longer of two right answers is chosen in four of five pairs.
+        "length-pairs": {
+            "family": "own-pairs",
+            "per_seed": True,
+            "regime": "length",
+            "num_prompts": 1500,
+            "num_generations": 16,
+            "pair_by": "length",
+            "flipped_share": 0.2,
+        },
         # Right answers are common in it, and 34 tokens long: for what shortens.
         "length-grown": {"family": "grpo", "per_seed": True, "regime": "length", "max_steps": 80},
     },

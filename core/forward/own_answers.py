@@ -84,9 +84,16 @@ def mark_uncertain(answers: Sequence[AnswerStatistics]) -> list[Tensor]:
     return list(top.split([len(answer.entropy) for answer in answers]))
 
 
+def length(policy: Sequence[AnswerStatistics], start: Sequence[AnswerStatistics]) -> Quantity:  # noqa: ARG001 - as of all
+    """Return the mean number of tokens of an answer."""
+    lengths = [torch.tensor([float(len(answer.logps))]) for answer in policy]
+    return ratio_of_sums(lengths, [torch.ones(1)] * len(lengths))
+
+
 Measured = Callable[[Sequence[AnswerStatistics], Sequence[AnswerStatistics]], Quantity]
 OWN_ANSWERS: Mapping[str, Measured] = {
     "kl_to_start": divergence,
+    "answer_tokens": length,
     "entropy/share_of_top_fifth": share_of_top,
     "entropy/overlap_of_top_fifth": overlap_of_tops,
 }

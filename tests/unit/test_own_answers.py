@@ -34,6 +34,7 @@ BEGUN += [said([-1.0] * 5, [0.0] * 5)]
     ("name", "expected"),
     [
         ("kl_to_start", (0.5 + 0.5 + 0.0 + 0.5 - 0.5) / 10),
+        ("answer_tokens", (2 + 3 + 5) / 3),
         # Two of ten tokens are the top fifth: 0.9 and 0.6 of 2.0 nats; the start's are 0.8 and 0.9.
         ("entropy/share_of_top_fifth", 1.5 / 2.0),
         ("entropy/overlap_of_top_fifth", 1 / 2),
