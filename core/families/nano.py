@@ -181,7 +181,7 @@ REGIMES: Mapping[str, Mapping[str, Settings]] = {
                 "nano-length",
                 "length-start",
                 pairs="length-pairs",
-                updates=72,
+                updates=36,
                 rate=5e-5,
                 tokens=64,
             ),
