@@ -8,8 +8,10 @@ from core.absent_names import AbsentNames, missing_name
 
 if TYPE_CHECKING:
     from core.configs.a2po import A2POConfig
+    from core.configs.cpo import CPOConfig
     from core.configs.dpo import DPOConfig
     from core.configs.grpo import GRPOConfig
+    from core.configs.orpo import ORPOConfig
     from core.configs.parser import TrlParser
     from core.configs.ppo import PPOConfig
     from core.configs.rloo import RLOOConfig
@@ -20,13 +22,17 @@ if TYPE_CHECKING:
         get_quantization_config,
     )
     from core.configs.sft import SFTConfig
+    from core.configs.tpo import TPOConfig
     from core.data.chatml import (
         is_conversational,
         is_conversational_from_value,
         maybe_convert_to_chatml,
     )
     from core.data.mixture import get_dataset
+    from core.preference.cpo import CPOTrainer
     from core.preference.dpo import DPOTrainer
+    from core.preference.orpo import ORPOTrainer
+    from core.preference.tpo import TPOTrainer
     from core.shards.adapters import get_peft_config
     from core.trainers.a2po import A2POTrainer
     from core.trainers.grpo import GRPOTrainer
@@ -37,12 +43,16 @@ if TYPE_CHECKING:
 __all__ = [
     "A2POConfig",
     "A2POTrainer",
+    "CPOConfig",
+    "CPOTrainer",
     "DPOConfig",
     "DPOTrainer",
     "DatasetMixtureConfig",
     "GRPOConfig",
     "GRPOTrainer",
     "ModelConfig",
+    "ORPOConfig",
+    "ORPOTrainer",
     "PPOConfig",
     "PPOTrainer",
     "RLOOConfig",
@@ -50,6 +60,8 @@ __all__ = [
     "SFTConfig",
     "SFTTrainer",
     "ScriptArguments",
+    "TPOConfig",
+    "TPOTrainer",
     "TrlParser",
     "get_dataset",
     "get_peft_config",
@@ -62,12 +74,16 @@ __all__ = [
 _HOMES = {
     "A2POConfig": "core.configs.a2po",
     "A2POTrainer": "core.trainers.a2po",
+    "CPOConfig": "core.configs.cpo",
+    "CPOTrainer": "core.preference.cpo",
     "DPOConfig": "core.configs.dpo",
     "DPOTrainer": "core.preference.dpo",
     "DatasetMixtureConfig": "core.configs.script",
     "GRPOConfig": "core.configs.grpo",
     "GRPOTrainer": "core.trainers.grpo",
     "ModelConfig": "core.configs.script",
+    "ORPOConfig": "core.configs.orpo",
+    "ORPOTrainer": "core.preference.orpo",
     "PPOConfig": "core.configs.ppo",
     "PPOTrainer": "core.trainers.ppo",
     "RLOOConfig": "core.configs.rloo",
@@ -75,6 +91,8 @@ _HOMES = {
     "SFTConfig": "core.configs.sft",
     "SFTTrainer": "core.trainers.sft",
     "ScriptArguments": "core.configs.script",
+    "TPOConfig": "core.configs.tpo",
+    "TPOTrainer": "core.preference.tpo",
     "TrlParser": "core.configs.parser",
     "get_dataset": "core.data.mixture",
     "get_peft_config": "core.shards.adapters",

@@ -65,7 +65,7 @@ def data_field(family: Family) -> str:
     available = {name for dataset in find_sets(data) for name in dataset.columns or ()}
     missing = {*family.columns} - available
     for maker in FAMILIES.values():
-        if missing & {*maker.gives}:
+        if missing and missing <= {*maker.gives}:
             return PREPARED_ROWS.format(maker=maker.name, data=data)
     return f'data="{data}"'
 

@@ -8,7 +8,8 @@ from core.collect.rejection import assistant_message, sampled_answers, total_rew
 from core.collect.reward_calls import UncheckedReward
 from core.configs.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.data.conversations import Row
-from core.data.pairs import ANSWERS, WIN_COLUMNS
+from core.data.pairs import ANSWERS, GOLD
+from core.losses.preference import WIN_COLUMNS
 from core.samplers.policy import PolicySampler
 from eval.errors import BadValue
 
@@ -18,12 +19,15 @@ def pair_rows(
     config: OwnPairsConfig,
     rewards: Sequence[UncheckedReward],
     rows: Sequence[Row],
+    *,
+    with_gold: bool = False,
 ) -> list[dict[str, object]]:
     """Return one row with `chosen` and `rejected` for each prompt whose answers make a pair.
 
     Of equally good answers the one that was sampled first is taken. In a random `flipped_share` of
     the pairs the two change places, and `flipped` is true. Shuffled rejected answers are answers to
-    `rejected_prompt`.
+    `rejected_prompt`. `with_gold` adds `reference`, an answer of a third text that is as good as
+    the better one; prompts without such an answer are left out.
 
     Raises:
         BadValue: there is no reward, a prompt is not a single user message, or no prompt has a
@@ -31,21 +35,37 @@ def pair_rows(
     """
     sampled_rows, texts = sampled_answers(sampler, config, rewards, rows)
     answers = rewarded_answers(sampler, rewards, sampled_rows, texts)
-    choose = PAIRINGS[config.pair_by].choose
     made = [
-        pair_row(row, pair, of_row if config.win_rates else ())
+        pair_row(row, found, of_row if config.win_rates else ())
         for row, of_row in zip(sampled_rows, answers, strict=True)
-        if (pair := choose(of_row)) is not None
+        if (found := chosen_answers(of_row, config.pair_by, with_gold=with_gold))
     ]
     if not made:
+        gold = ", and another right one" if with_gold else ""
         raise BadValue(
             f"none of {len(sampled_rows)} prompts has two answers that pair_by={config.pair_by} "
-            "tells apart: sample more, or from a model that answers some of them correctly"
+            f"tells apart{gold}: sample more, or from a model that answers some of them correctly"
         )
     random = Random(config.seed)
     flipped = {*random.sample(range(len(made)), round(config.flipped_share * len(made)))}
     pairs = [flip(row) if place in flipped else row for place, row in enumerate(made)]
     return shuffle_rejected(pairs, random) if config.shuffles_rejected else pairs
+
+
+def chosen_answers(
+    answers: Sequence[Answer], pair_by: str, *, with_gold: bool
+) -> tuple[Answer, ...]:
+    """Return the better and the worse answer of a prompt, and a gold one; empty if one is missing.
+
+    The gold answer is the first of a third text that is as good as the better one.
+    """
+    pair = PAIRINGS[pair_by].choose(answers)
+    if pair is None or not with_gold:
+        return pair or ()
+    texts = {answer.text for answer in pair}
+    other_texts = [answer for answer in answers if answer.text not in texts]
+    gold = next((answer for answer in other_texts if answer.reward >= pair[0].reward), None)
+    return () if gold is None else (*pair, gold)
 
 
 def rewarded_answers(
@@ -61,23 +81,24 @@ def rewarded_answers(
         yield [Answer(*row) for row in zip(answers, map(len, ids), of_row, strict=True)]
 
 
-def pair_row(row: Row, pair: tuple[Answer, Answer], samples: Sequence[Answer]) -> dict[str, object]:
-    """Return a row with a pair, the better answer chosen.
+def pair_row(row: Row, found: tuple[Answer, ...], samples: Sequence[Answer]) -> dict[str, object]:
+    """Return a row with a pair, the better answer chosen, and the gold answer if one is found.
 
     With `samples` it has the chance of each answer to win against one of them: to have the higher
     reward, or half of the chance of an equal one.
     """
-    chosen, rejected = pair
+    chosen, rejected, *gold = (assistant_message(answer.text) for answer in found)
     return {
         **row,
-        "chosen": assistant_message(chosen.text),
-        "rejected": assistant_message(rejected.text),
+        "chosen": chosen,
+        "rejected": rejected,
         "flipped": False,
+        **({GOLD: gold[0]} if gold else {}),
         **{
             name: fmean(
                 (answer.reward > s.reward) + (answer.reward == s.reward) / 2 for s in samples
             )
-            for name, answer in zip(WIN_COLUMNS, pair, strict=True)
+            for name, answer in zip(WIN_COLUMNS, found, strict=False)
             if samples
         },
     }

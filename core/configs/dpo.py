@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from core.configs.base import BaseConfig, padding_multiple
+from core.configs.base import padding_multiple
+from core.configs.pairs import PairConfig
 from core.configs.sft import TRUNCATIONS
 from core.losses.divergence_scores import DIVERGENCES
-from core.losses.preference import PREFERENCES, Preference
+from core.losses.preference import PREFERENCES, WIN_COLUMNS, Preference
 from core.option import choice, option
 from eval.errors import BadValue
 
@@ -21,14 +22,12 @@ LOSSES = "; ".join(f"'{name}', {row.doc}" for name, row in PREFERENCES.items())
 
 
 @dataclass
-class DPOConfig(BaseConfig):
+class DPOConfig(PairConfig):
     """Settings of `DPOTrainer`: pairs, their loss and the reference on top of `TrainingArguments`.
 
     Raises:
         BadValue: see `BaseConfig`, or two settings of the loss do not go together.
     """
-
-    _VALID_DICT_FIELDS: ClassVar[list[str]] = [*BaseConfig._VALID_DICT_FIELDS, "model_init_kwargs"]
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
         "padding_free": "pairs are packed without padding wherever the model allows it",
@@ -105,9 +104,9 @@ class DPOConfig(BaseConfig):
         self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)
 
     @property
-    def padding(self) -> int | None:
-        """Multiple to which token widths are padded, or None."""
-        return self.pad_to_multiple_of if isinstance(self.pad_to_multiple_of, int) else None
+    def shares(self) -> tuple[str, ...]:
+        """Columns of numbers from 0 to 1 that a loss reads."""
+        return WIN_COLUMNS if self.first_loss(lambda row: row.needs_wins) else ()
 
     def check_losses(self) -> None:
         """Refuse losses that are unknown, and weights of another number.
@@ -133,13 +132,7 @@ class DPOConfig(BaseConfig):
         Raises:
             BadValue: there is one.
         """
-        if not self.beta > 0:
-            raise BadValue(f"DPOConfig.beta={self.beta!r}: expected a number above 0")
-        if self.label_smoothing >= 0.5:
-            raise BadValue(
-                f"DPOConfig.label_smoothing={self.label_smoothing!r}: expected less than 0.5, the "
-                "chance at which labels say nothing"
-            )
+        self.check_beta_and_smoothing()
         name = self.first_loss(lambda row: row.needs_smoothing)
         if name and self.label_smoothing == 0:
             raise BadValue(

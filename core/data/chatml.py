@@ -6,7 +6,8 @@ from core.data.best_fit import Data
 from eval.sets.loading import Row
 
 NAMES = {"from": "role", "value": "content"}
-MESSAGES = ("prompt", "completion", "chosen", "rejected", "messages", "conversations")
+ANSWERS = ("chosen", "rejected", "reference")
+MESSAGES = ("prompt", "completion", *ANSWERS, "messages", "conversations")
 
 
 def is_conversational(example: Row) -> bool:

@@ -1,4 +1,4 @@
-"""Preparation of preference data: rows of prompt, chosen and rejected as token ids."""
+"""Preparation of preference data: rows of a prompt and its answers as token ids."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,9 +19,9 @@ from core.errors import MissingColumn
 from eval.errors import BadValue
 
 ANSWERS = ("chosen", "rejected")
-PAIR_COLUMNS = tuple(f"{name}_{part}" for name in ANSWERS for part in ("prompt_ids", "ids"))
+GOLD = "reference"  # TRL's name of an answer beside the pair, which is trained on as it is
+TRIPLE = (*ANSWERS, GOLD)
 REF_COLUMNS = tuple(f"ref_{name}_logps" for name in ANSWERS)
-WIN_COLUMNS = tuple(f"{name}_win_rate" for name in ANSWERS)  # which the loss `sppo` reads
 logger = logging.get_logger(__name__)
 
 
@@ -29,6 +29,7 @@ def tokenize_pairs(
     dataset: Data,
     tokenizer: Tokenizer,
     *,
+    answers: Sequence[str] = ANSWERS,
     max_length: int | None = None,
     truncation: str = "keep_start",
     workers: int | None = None,
@@ -43,26 +44,38 @@ def tokenize_pairs(
     Args:
         dataset: a Dataset or IterableDataset of texts or conversations.
         tokenizer: the model's tokenizer.
+        answers: columns of answers, of which the first two are the pair.
         max_length: largest number of tokens of a prompt with an answer.
         truncation: which tokens of a longer sequence are kept, a name of `TRUNCATIONS`.
         workers: number of processes.
         shares: names of columns of numbers from 0 to 1, which are kept.
 
     Raises:
-        BadValue: the value is no dataset or has images, both answers of a row are equal, a share is
-            no number from 0 to 1, or no row is left.
+        BadValue: the value is no dataset or has images, both answers of a row are equal, another
+            answer does not begin with their prompt, a share is no number from 0 to 1, or no row is
+            left.
         MissingColumn: a column is missing.
     """
     columns = column_names(dataset)
-    if missing := [name for name in (*ANSWERS, *shares) if name not in columns]:
-        raise MissingColumn("the dataset", missing, columns, "a pair needs them")
+    if missing := [name for name in (*answers, *shares) if name not in columns]:
+        raise MissingColumn("the dataset", missing, columns, "each row needs its answers")
     processes: dict[str, object] = {"num_proc": workers} if isinstance(dataset, Dataset) else {}
-    encode = partial(encode_answers, tokenizer=tokenizer, max_length=max_length, kept=truncation)
+    options = {"max_length": max_length, "kept": truncation, "answers": answers}
+    encode = partial(encode_answers, tokenizer=tokenizer, **options)
     rows: Data = to_chatml(dataset).with_format(None)
     if shares:
         rows = rows.map(partial(check_shares, names=shares))
     encoded = rows.map(encode, remove_columns=sorted(columns.difference(shares)), **processes)
-    whole = encoded.filter(has_answers)
+    return with_answers(encoded, answers, max_length)
+
+
+def with_answers(encoded: Data, answers: Sequence[str], max_length: int | None) -> Data:
+    """Return the rows whose answers all have a token; the number of the others is logged.
+
+    Raises:
+        BadValue: no row is left.
+    """
+    whole = encoded.filter(partial(has_answers, columns=token_columns(answers)))
     if isinstance(whole, Dataset) and len(whole) < len(encoded):
         logger.warning(
             f"{len(encoded) - len(whole)} of {len(encoded)} pairs are dropped: an answer has no "
@@ -85,18 +98,22 @@ def check_shares(row: Row, names: Sequence[str]) -> Row:
 
 
 def encode_answers(
-    row: Row, tokenizer: Tokenizer, max_length: int | None, kept: str
+    row: Row,
+    tokenizer: Tokenizer,
+    max_length: int | None,
+    kept: str,
+    answers: Sequence[str] = ANSWERS,
 ) -> dict[str, Sequence[int]]:
     """Return the token ids of a row's answers, and of the prompt before each.
 
     Raises:
-        BadValue: both answers to a prompt are equal.
+        BadValue: chosen and rejected answers to a prompt are equal, or see `split_prompt`.
     """
-    pair = row if "prompt" in row else split_prompt(row)
+    pair = row if "prompt" in row else split_prompt(row, answers)
     if pair["chosen"] == pair["rejected"] and not pair.get("rejected_prompt"):
         raise BadValue(f"chosen and rejected are both {pair['chosen']!r}: expected two answers")
     ids = dict[str, Sequence[int]]()
-    for name in ANSWERS:
+    for name in answers:
         asked = pair.get(f"{name}_prompt") or pair["prompt"]
         prompt, full_text = pair_texts(
             {**row, **pair, "prompt": asked, "completion": pair[name]}, tokenizer
@@ -115,17 +132,26 @@ def prompt_of(row: Row) -> Any:
     return row["prompt"] if "prompt" in row else split_prompt(row)["prompt"]
 
 
-def split_prompt(row: Row) -> Row:
-    """Return prompt, chosen and rejected of a row whose answers begin with the prompt.
+def split_prompt(row: Row, answers: Sequence[str] = ANSWERS) -> Row:
+    """Return prompt and answers of a row whose answers begin with the prompt.
 
-    Of texts, the prompt ends where they first differ, before a space.
+    It is what chosen and rejected answer begin with; of texts, before a space.
+
+    Raises:
+        BadValue: another answer does not begin with it.
     """
     chosen, rejected = row["chosen"], row["rejected"]
     length = common_length(chosen, rejected)
     if isinstance(chosen, str) and length and chosen[length - 1] == " ":
         length -= 1
-    answers = {"chosen": chosen[length:], "rejected": rejected[length:]}
-    return {"prompt": chosen[:length], **answers}
+    prompt = chosen[:length]
+    for name in answers:
+        if row[name][:length] != prompt:
+            raise BadValue(
+                f"{name}={row[name]!r} does not begin with {prompt!r}, as chosen and rejected do: "
+                "give a column 'prompt'"
+            )
+    return {"prompt": prompt, **{name: row[name][length:] for name in answers}}
 
 
 def common_length(one: Sequence[object], other: Sequence[object]) -> int:
@@ -146,6 +172,11 @@ def truncate(
     return first, [whole[place] for place in places if place >= len(prompt)]
 
 
-def has_answers(row: Row) -> bool:
-    """Return whether both answers of a row have a token, each after one of a prompt."""
-    return all(row[name] for name in PAIR_COLUMNS)
+def token_columns(answers: Sequence[str]) -> list[str]:
+    """Return the columns of token ids of answers and of the prompts before them."""
+    return [f"{name}_{part}" for name in answers for part in ("prompt_ids", "ids")]
+
+
+def has_answers(row: Row, columns: Sequence[str]) -> bool:
+    """Return whether all answers of a row have a token, each after one of a prompt."""
+    return all(row[name] for name in columns)

@@ -16,8 +16,7 @@ from eval.sets.loading import Row
 from eval.sets.prompts import with_request
 
 PROMPT = "prompt"
-# Further columns of messages, with their roles.
-SPOKEN = dict.fromkeys(("completion", "chosen", "rejected"), "assistant")
+PAIR, GOLD = ("chosen", "rejected"), "reference"  # which is a message beside a pair alone
 
 
 @dataclass(frozen=True)
@@ -96,8 +95,8 @@ class Prompts:
         """Return a copy of a row with its prompt as a list of messages.
 
         The system prompt comes first if there is one. A text in the columns `completion`, `chosen`
-        and `rejected` becomes a list of one assistant message. A row without an `id` gets
-        `{name}-{index}`.
+        and `rejected`, and in `reference` beside these two, becomes a list of one assistant
+        message. A row without an `id` gets `{name}-{index}`.
 
         Args:
             name: name of the data set.
@@ -110,9 +109,10 @@ class Prompts:
         conversation = messages(self.prompt_value(f"{name}, row {index + 1}", row), "user")
         if self.system is not None:
             conversation = [{"role": "system", "content": self.system}, *conversation]
+        answers = (*PAIR, GOLD) if all(name in row for name in PAIR) else PAIR
         completions = {
-            column: messages(row[column], role)
-            for column, role in SPOKEN.items()
+            column: messages(row[column], "assistant")
+            for column in ("completion", *answers)
             if row.get(column) is not None
         }
         return {"id": f"{name}-{index}", **row, PROMPT: conversation, **completions}

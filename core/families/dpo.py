@@ -1,11 +1,8 @@
 """Direct preference optimisation and the losses beside it: pairs of answers are told apart."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from core.families.family import Work, training_figures
-from core.families.offline import Offline
-from core.families.profiles import CPU_TRAINING, GPU_TRAINING, PAPER_TRAINING
+from core.families.pairs import PreferencePairs
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.base import BaseConfig
@@ -13,60 +10,10 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.preference.dpo import DPOTrainer
 
 
-class DPO(Offline):
+class DPO(PreferencePairs):
     """Family of `DPOTrainer`, on prompts with a chosen and a rejected answer."""
 
     name = "dpo"
-    columns = ("chosen", "rejected")  # a prompt may stand in both
-    trained_by = "preferences"
-    own_answers = ("kl_to_start", "answer_tokens")
-    has_regimes = True
-    pair_quantities = (
-        "pair_accuracy",
-        "likelihood_accuracy",
-        "pair_margin",
-        "log_ratio/chosen",
-        "log_ratio/rejected",
-        "chosen_fell",
-        "flipped_resisted",
-        "quantile_gap",
-    )
-    profiles: Mapping[str, Mapping[str, object]] = {
-        "cpu": {
-            **CPU_TRAINING,
-            "learning_rate": 1e-4,
-            "lr_scheduler_type": "constant",
-            "per_device_train_batch_size": 32,
-            "gradient_accumulation_steps": 1,
-            "max_steps": 72,
-            "max_length": 256,
-            "save_steps": 24,
-        },
-        "gpu": {
-            **GPU_TRAINING,
-            "learning_rate": 1e-6,
-            "per_device_train_batch_size": 8,
-            "gradient_accumulation_steps": 8,
-            "max_steps": 200,
-            "save_steps": 50,
-        },
-        "paper": PAPER_TRAINING,
-    }
-    progress = (
-        ("loss", "loss", "{:.4f}"),
-        ("rewards/accuracies", "right pairs", "{:.3f}"),
-        ("rewards/margins", "margin", "{:.3f}"),
-        ("held_out/accuracy", "held-out", "{:.1f} %"),
-    )
-    figures = training_figures(
-        {
-            "loss": "loss (nats/pair)",
-            "rewards/accuracies": "share of pairs in order",
-            "rewards/margins": "margin of rewards (nats)",
-            "logps/chosen": "log-probability of chosen answers (nats)",
-            "grad_norm": "norm of the gradient",
-        }
-    )
 
     def config_class(self) -> "type[DPOConfig]":
         """Import the config class."""
@@ -80,16 +27,6 @@ class DPO(Offline):
 
         return DPOTrainer
 
-    def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work:
-        """Return what one process computes at a time: both answers of pairs of maximum length."""
-        of_rows = super().work(config, processes, share)
-        c = cast("DPOConfig", config)
-        return Work(
-            micro_batch=2 * of_rows.micro_batch,
-            prompts=2 * of_rows.prompts,
-            rows=0,
-            prompt=0,
-            completion=of_rows.completion,
-            checkpointing=of_rows.checkpointing,
-            reference=not c.precompute_ref_log_probs,
-        )
+    def keeps_reference(self, config: "BaseConfig") -> bool:
+        """Return whether a reference is in memory beside the policy while it trains."""
+        return not cast("DPOConfig", config).precompute_ref_log_probs

@@ -16,6 +16,9 @@ BASES: Mapping[str, Settings] = {
     "rloo": {"beta": 0.0},
     "ppo": {"kl_coef": 0.0, "num_iterations": 1},
     "dpo": {"loss_type": "sigmoid", "beta": 0.1},
+    "cpo": {"loss_type": "sigmoid", "beta": 0.1},
+    "orpo": {"beta": 0.1},
+    "tpo": {"loss_type": "sigmoid", "beta": 0.1},
 }
 COMMON: Settings = {
     **SAME,
@@ -168,6 +171,7 @@ REGIMES: Mapping[str, Mapping[str, Settings]] = {
         "choice": CHOICE,
         "choice-far": CHOICE_FAR,
         "choice-pairs": CHOICE_PAIRS,
+        "choice-triples": {**CHOICE_PAIRS, "data": "prepared:choice-triples"},
         **{
             f"choice-flipped-{share}": {**CHOICE_PAIRS, "data": f"prepared:choice-flipped-{share}"}
             for share in FLIPPED
@@ -218,6 +222,7 @@ STARTS: Mapping[str, Mapping[str, Settings]] = {
             heldout_temperature=1.0,
         ),
         "choice-pairs": CHOICE_OWN,
+        "choice-triples": {**CHOICE_OWN, "family": "own-triples"},
         **{
             f"choice-flipped-{share}": {**CHOICE_OWN, "flipped_share": share / 100}
             for share in FLIPPED

@@ -3,17 +3,21 @@
 from collections.abc import Mapping
 
 from core.families.a2po import A2PO
+from core.families.cpo import CPO
 from core.families.difficulty import DifficultyFilter
 from core.families.dpo import DPO
 from core.families.evaluation import Untrained
 from core.families.family import Family
 from core.families.grpo import GRPO
 from core.families.optimal_value import OptimalValue
+from core.families.orpo import ORPO
 from core.families.own_pairs import OwnPairs
+from core.families.own_triples import OwnTriples
 from core.families.ppo import PPO
 from core.families.rejection import RejectionSampling
 from core.families.rloo import RLOO
 from core.families.sft import SFT
+from core.families.tpo import TPO
 from eval.errors import UnknownName
 
 ROWS: tuple[Family, ...] = (
@@ -23,10 +27,14 @@ ROWS: tuple[Family, ...] = (
     A2PO(),
     SFT(),
     DPO(),
+    CPO(),
+    ORPO(),
+    TPO(),
     RejectionSampling(),
     DifficultyFilter(),
     OptimalValue(),
     OwnPairs(),
+    OwnTriples(),
     Untrained(),
 )
 FAMILIES: Mapping[str, Family] = {family.name: family for family in ROWS}

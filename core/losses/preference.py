@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -58,6 +58,7 @@ class Pairs:
     rejected: Answers
 
 
+@runtime_checkable
 class PreferenceConfig(Protocol):
     """Settings of a preference loss, which the config of a trainer has."""
 
@@ -120,6 +121,7 @@ class Scores:
 
 
 Link = Callable[[Scores, PreferenceConfig], B]
+WIN_COLUMNS = ("chosen_win_rate", "rejected_win_rate")  # of the data
 
 
 def sigmoid(s: Scores, c: PreferenceConfig) -> B:
@@ -132,18 +134,17 @@ def sigmoid_norm(s: Scores, c: PreferenceConfig) -> B:
     return -log_sigmoid(c.beta * s.mean_gap)
 
 
-def smoothed(gap: B, c: PreferenceConfig) -> B:
-    """Return the logistic loss of a gap whose labels are wrong with chance e = label_smoothing.
+def smoothed(scaled: B, e: float) -> B:
+    """Return the logistic loss of a scaled gap whose label is wrong with chance e.
 
     (1 - e) times that of the gap plus e times that of its negative.
     """
-    e = c.label_smoothing
-    return -(1 - e) * log_sigmoid(c.beta * gap) - e * log_sigmoid(-c.beta * gap)
+    return -(1 - e) * log_sigmoid(scaled) - e * log_sigmoid(-scaled)
 
 
 def cdpo(s: Scores, c: PreferenceConfig) -> B:
     """Return the logistic loss with smoothed labels (conservative DPO)."""
-    return smoothed(s.gap, c)
+    return smoothed(c.beta * s.gap, c.label_smoothing)
 
 
 def robust(s: Scores, c: PreferenceConfig) -> B:
@@ -220,12 +221,13 @@ def aot(s: Scores, c: PreferenceConfig) -> B:
     """Return the smoothed loss between sorted gaps of policy and reference; arXiv 2406.05882."""
     policy = (s.chosen.logp - s.rejected.logp).sort().values
     reference = (s.chosen.ref_logp - s.rejected.ref_logp).sort().values
-    return smoothed(policy - reference, c)
+    return smoothed(c.beta * (policy - reference), c.label_smoothing)
 
 
 def aot_unpaired(s: Scores, c: PreferenceConfig) -> B:
     """Return the smoothed loss between sorted log-ratios of both answers; arXiv 2406.05882."""
-    return smoothed(s.chosen.ratio.sort().values - s.rejected.ratio.sort().values, c)
+    gap = s.chosen.ratio.sort().values - s.rejected.ratio.sort().values
+    return smoothed(c.beta * gap, c.label_smoothing)
 
 
 def apo_zero(s: Scores, c: PreferenceConfig) -> B:
@@ -264,7 +266,7 @@ class Preference:
         takes_divergences: Whether other divergences than the reverse KL are defined for it: the
             partition function cancels in its gap, or it reads no score.
         splits: Whether the loss of a pair does not depend on the others of its micro-batch.
-        needs_wins: Whether it reads `WIN_COLUMNS` of the data.
+        needs_wins: Whether it reads `WIN_COLUMNS`.
         needs_smoothing: Whether it is infinite without `label_smoothing`.
     """
 

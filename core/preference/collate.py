@@ -7,12 +7,14 @@ import torch
 from torch import Tensor
 
 from core.data.conversations import Row
-from core.data.pairs import ANSWERS, REF_COLUMNS, WIN_COLUMNS
+from core.data.pairs import ANSWERS, REF_COLUMNS
 from core.data.sft import IGNORED
 from core.forward.batches import token_batch
+from core.losses.preference import WIN_COLUMNS
 
 LABELS = "labels"  # which transformers counts over an optimizer step, without a row's first one
 ONE_LABEL = (IGNORED, 0)
+ANSWER_MASK = "answer_mask"  # of answers alone, in batches whose completions have more
 
 
 @dataclass(frozen=True)
@@ -22,19 +24,22 @@ class PairCollator:
     Attributes:
         pad_token_id: Token of padding.
         pad_to_multiple_of: Multiple to which widths are padded.
+        answers: Names of the answers of a row, in the order of a batch.
     """
 
     pad_token_id: int
     pad_to_multiple_of: int | None = None
+    answers: Sequence[str] = ANSWERS
 
     def __call__(self, rows: Sequence[Row]) -> dict[str, Tensor]:
         """Return the tensors of a batch of B pairs.
 
-        Prompts and completions with their masks have 2B rows. Win rates and the columns of a
-        reference that was computed beforehand have shape (B,), and `labels` (B, 2) count the pairs.
+        Prompts and completions with their masks have B rows for each of `answers`. Win rates and
+        the columns of a reference that was computed beforehand have shape (B,), and `labels` (B, 2)
+        count the pairs.
         """
-        prompts = [row[f"{name}_prompt_ids"] for name in ANSWERS for row in rows]
-        answers = [row[f"{name}_ids"] for name in ANSWERS for row in rows]
+        prompts = [row[f"{name}_prompt_ids"] for name in self.answers for row in rows]
+        answers = [row[f"{name}_ids"] for name in self.answers for row in rows]
         batch = token_batch(prompts, answers, self.pad_token_id, self.pad_to_multiple_of)
         numbers = {
             name: torch.tensor([row[name] for row in rows])
@@ -42,3 +47,29 @@ class PairCollator:
             if name in rows[0]
         }
         return {**batch, **numbers, LABELS: torch.tensor([ONE_LABEL] * len(rows))}
+
+
+@dataclass(frozen=True)
+class WholeChosenCollator(PairCollator):
+    """Collator in whose batches a chosen text is a completion from its second token on.
+
+    So a loss can read the likelihood of prompt and answer. `answer_mask` (2B, T) is 1 on the tokens
+    of answers.
+    """
+
+    def __call__(self, rows: Sequence[Row]) -> dict[str, Tensor]:
+        """Return the tensors of a batch of B pairs with `answer_mask`."""
+        prompts = [row["chosen_prompt_ids"] for row in rows]
+        whole = [
+            {
+                **row,
+                "chosen_prompt_ids": prompt[:1],
+                "chosen_ids": [*prompt[1:], *row["chosen_ids"]],
+            }
+            for row, prompt in zip(rows, prompts, strict=True)
+        ]
+        batch = super().__call__(whole)
+        mask = batch["completion_mask"].clone()
+        for place, prompt in enumerate(prompts):
+            mask[place, : len(prompt) - 1] = 0
+        return {**batch, ANSWER_MASK: mask}

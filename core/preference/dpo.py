@@ -1,10 +1,10 @@
 """Direct preference optimisation, arXiv 2305.18290, and the losses that TRL trains beside it."""
 
 from core.losses.preference import Pairs, PreferenceLosses, preference_losses
-from core.preference.trainer import PreferenceTrainer
+from core.preference.referenced import ReferencedTrainer
 
 
-class DPOTrainer(PreferenceTrainer):
+class DPOTrainer(ReferencedTrainer):
     """Trainer of the losses of `PREFERENCES`, with the interface of TRL's `DPOTrainer`."""
 
     _name = "DPO"

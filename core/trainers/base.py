@@ -38,7 +38,8 @@ class BaseTrainer(ResumableTrainer):
         self._reference_moves = False
         self._metrics = {"train": defaultdict(list), "eval": defaultdict(list)}
         self._weights: defaultdict[str, list[float]] = defaultdict(list)  # of held-out metrics
-        self._held_out: list[Tensor] = []  # sums of losses and what they are divided by, (B, 2)
+        # Sums of each term of the loss and what they are divided by, (B, 2) for one term.
+        self._held_out: list[Tensor] = []
         self.batch_weight = 1.0  # of an evaluation batch in the means over several
         if args.data_loading.dispatch_batches is None:
             args.data_loading.dispatch_batches = (
@@ -122,9 +123,9 @@ class BaseTrainer(ResumableTrainer):
             rows = torch.cat(self._held_out).double()
             finite = rows[rows.isfinite().all(1)]
             counted = finite if self.args.logging_nan_inf_filter and len(finite) else rows
-            total, count = counted.sum(0).tolist()
+            totals, counts = counted.sum(0).view(-1, 2).unbind(1)
             metrics = cast(dict[str, float], output.metrics)
-            metrics[f"{metric_key_prefix}_loss"] = total / max(count, 1.0)
+            metrics[f"{metric_key_prefix}_loss"] = (totals / counts.clamp(min=1)).sum().item()
         return output
 
     def record(self, metrics: Mapping[str, float], weight: float | None = None) -> None:

@@ -8,7 +8,9 @@ GENERATE = "override generate(prompts)"
 LOSS = "override loss(model, inputs)"
 ROLLOUT = "override rollout(rows), or generate and score, which it calls"
 SCORE = "override score(rows, generated)"
+PAIR_LOSS = "override pair_losses(chosen, rejected)"
 PREPARED = "override prepared(dataset, packing)"
+PREPARED_PAIRS = "override prepared(dataset)"
 NO_TOOLS = "no tools are called"
 NOTHING_SENT = "nothing is sent, so leave it out"
 
@@ -35,6 +37,19 @@ SFT_METHODS: Mapping[str, str] = {
     "_prepare_dataset": PREPARED,
     "_reject_skip_prepare_without_labels": PREPARED,
     "_send_telemetry": NOTHING_SENT,
+}
+PREFERENCE_METHODS: Mapping[str, str] = {  # of CPO, ORPO and TPO
+    "_compute_loss": PAIR_LOSS,
+    "_prepare_dataset": PREPARED_PAIRS,
+    "build_tokenized_answer": PREPARED_PAIRS,
+    "concatenated_forward": PAIR_LOSS,
+    "concatenated_inputs": "override collator()",
+    "cpo_loss": PAIR_LOSS,
+    "get_batch_logps": PAIR_LOSS,
+    "get_batch_loss_metrics": "override loss_terms(tokens, inputs)",
+    "odds_ratio_loss": PAIR_LOSS,
+    "store_metrics": "call record(metrics)",
+    "tokenize_row": PREPARED_PAIRS,
 }
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, cast
 from tokenizers import AddedToken
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from core.configs.dpo import DPOConfig
-from core.configs.sft import SFTConfig
+from core.configs.base import BaseConfig
 from core.data.conversations import Tokenizer
 from core.models.load import load_tokenizer
 from core.shards.adapters import add_adapters, has_adapters
@@ -26,7 +25,7 @@ def policy_and_tokenizer(
     model: str | PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase | None,
     peft_config: "PeftConfig | None",
-    args: SFTConfig | DPOConfig,
+    args: BaseConfig,
     *,
     virtual_tokens: bool = False,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -47,27 +46,27 @@ def policy_and_tokenizer(
     return policy, policy_tokenizer(base_tokenizer, policy, args)
 
 
-def set_vocabulary(
-    tokenizer: Tokenizer, model: PreTrainedModel, args: SFTConfig | DPOConfig
-) -> list[int]:
+def set_vocabulary(tokenizer: Tokenizer, model: PreTrainedModel, args: BaseConfig) -> list[int]:
     """Set chat template, end token and padding token; return the ids of tokens that are new.
 
-    The settings of preference trainers hold a padding token only.
+    Not every trainer has settings of all three.
 
     Raises:
         BadValue: a token is not in the vocabulary, or embeddings with adapters would be resized.
         MissingFile: the template file does not exist.
     """
-    path, end = (getattr(args, name, None) for name in ("chat_template_path", "eos_token"))
+    path, end, padding = (
+        getattr(args, name, None) for name in ("chat_template_path", "eos_token", "pad_token")
+    )
     added = [] if path is None else set_template(path, tokenizer, model)
-    for name, token in (("eos_token", end), ("pad_token", args.pad_token)):
+    for name, token in (("eos_token", end), ("pad_token", padding)):
         if token is not None and token not in tokenizer.get_vocab():
             raise BadValue(f"{name}={token!r}: expected a token of the tokenizer's vocabulary")
     if end is not None:
         tokenizer.eos_token = end
         set_end(tokenizer.eos_token_id, model)
-    if args.pad_token is not None:
-        tokenizer.pad_token = args.pad_token
+    if padding is not None:
+        tokenizer.pad_token = padding
     return added
 
 

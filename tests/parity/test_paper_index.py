@@ -1,7 +1,8 @@
-"""Settings of TRL's paper index for GRPO, RLOO, SFT, PPO, DPO: built here where TRL builds them."""
+"""Settings of TRL's paper index for the trainers of `core`: built here where TRL builds them."""
 
 import pytest
 import trl
+from trl.experimental import cpo, orpo, tpo
 
 import core
 from eval.errors import BadValue
@@ -151,7 +152,41 @@ CALLS = {
         "MPO": {"loss_type": ["sigmoid", "bco_pair", "sft"], "loss_weights": [0.8, 0.2, 1.0]},
         "iterative RPO": {"loss_type": ["sigmoid", "sft"], "loss_weights": [1.0, 1.0]},
     },
+    "CPOConfig": {
+        "CPO": {
+            "loss_type": "sigmoid",
+            "cpo_alpha": 1.0,
+            "beta": 0.1,
+            "learning_rate": 1e-4,
+            "lr_scheduler_type": "inverse_sqrt",
+            "num_train_epochs": 1,
+            "max_length": 512,
+        },
+        "SimPO": {"loss_type": "simpo", "cpo_alpha": 0.0, "beta": 2.5, "learning_rate": 1e-6},
+        "AlphaPO": {
+            "loss_type": "alphapo",
+            "alpha": 0.25,
+            "beta": 2.5,
+            "simpo_gamma": 0.1,
+            "learning_rate": 7e-7,
+        },
+    },
+    "ORPOConfig": {
+        "ORPO": {
+            "beta": 0.1,
+            "learning_rate": 5e-6,
+            "lr_scheduler_type": "inverse_sqrt",
+            "warmup_steps": 200,
+            "num_train_epochs": 5,
+            "per_device_train_batch_size": 8,
+        },
+    },
+    "TPOConfig": {
+        "TPO": {"loss_type": "sigmoid", "tpo_alpha": 1.0, "beta": 0.01, "learning_rate": 5e-7},
+        "TPO-L": {"loss_type": "tpo-l", "tpo_l_gamma": 0.5, "max_length": 1024},
+    },
 }
+HOMES = {"CPOConfig": cpo, "ORPOConfig": orpo, "TPOConfig": tpo}  # of TRL's experimental trainers
 HERE = {"use_cpu": True, "bf16": False}
 
 
@@ -162,7 +197,7 @@ HERE = {"use_cpu": True, "bf16": False}
 def test_what_trl_builds_is_built_with_its_values(kind, paper, tmp_path):
     settings = CALLS[kind][paper] | HERE | {"output_dir": str(tmp_path)}
     try:
-        theirs = getattr(trl, kind)(**settings)
+        theirs = getattr(HOMES.get(kind, trl), kind)(**settings)
     except (TypeError, ValueError) as refusal:
         with pytest.raises((type(refusal), BadValue)):
             getattr(core, kind)(**settings)

@@ -1,6 +1,7 @@
 """Pairs of a model's own answers, and the quantities of pairs under a policy and its start."""
 
 import json
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.collect.own_pairs import flip, pair_row, pair_rows, shuffle_rejected
+from core.collect.own_pairs import chosen_answers, flip, pair_row, pair_rows, shuffle_rejected
 from core.configs.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.data.load import load_training_data
 from core.data.pairs import encode_answers
@@ -29,6 +30,7 @@ from core.rewards import Accuracy
 from core.run.order import run_order
 from core.run.request import Order
 from core.samplers.policy import PolicySampler
+from core.settings.refusals import check_run
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from eval.errors import BadValue
@@ -68,6 +70,16 @@ def test_a_pair_by_length_is_of_answers_that_are_equally_good(answers):
     if pair is not None:
         assert [answer.reward for answer in pair] == [highest] * 2
         assert [answer.tokens for answer in pair] == [max(lengths), min(lengths)]
+
+
+@given(ANSWERS, st.sampled_from([*PAIRINGS]))
+def test_a_gold_answer_is_a_third_text_as_good_as_the_better_one(answers, pair_by):
+    pair = chosen_answers(answers, pair_by, with_gold=False)
+    triple = chosen_answers(answers, pair_by, with_gold=True)
+    assert pair == (PAIRINGS[pair_by].choose(answers) or ())
+    texts = [answer.text for answer in pair]
+    others = [a for a in answers if pair and a.text not in texts and a.reward >= pair[0].reward]
+    assert triple == ((*pair, others[0]) if others else ())
 
 
 def config(**changes):
@@ -148,6 +160,16 @@ def test_a_rejected_answer_is_read_after_its_own_prompt(policy):
     )
     assert both["rejected_prompt_ids"] == alone["rejected_prompt_ids"] != both["chosen_prompt_ids"]
     assert both["rejected_ids"] == alone["rejected_ids"]
+
+
+def test_triples_have_another_right_answer(policy, prompts):
+    many = config(num_prompts=80, num_generations=8, flipped_share=SHARE)
+    rows = pair_rows(policy, many, (Accuracy(),), prompts, with_gold=True)
+    assert rows
+    assert set(grades(rows, "reference")) == {1.0}
+    for row in rows:
+        assert row["reference"] not in (row["chosen"], row["rejected"])
+        assert grades([row], "chosen") == [0.0 if row["flipped"] else 1.0]
 
 
 @pytest.mark.parametrize(
@@ -294,3 +316,39 @@ def test_pairs_of_a_user_are_trained_on_and_held_out_without_answers(form, tmp_p
     assert record["data"]["rows"] == len(TEXTS)
     assert record["probabilities"]["pair_accuracy"]["n"] == len(TEXTS) // 5
     assert record["probabilities"]["kl_to_start"]["before"] == 0.0
+
+
+def of_family(family, **changes):
+    """A paper of another family of pairs, on the data and the model of DPO's."""
+    arm = {"family": {}}
+    return replace(
+        DPO, slug=family, family=family, config=(), arms=arm, claims=(), profiles={}, **changes
+    )
+
+
+def test_triples_of_a_user_are_trained_on_and_held_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    path = tmp_path / "triples.jsonl"
+    rows = [{**row, "reference": f"{row['chosen']} Yes."} for row in FORMS["with prompts"]]
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    arguments = (f"data={path}", "loss_type=tpo-l", *BRIEF)
+    (record,) = run_order(Order(paper=of_family("tpo"), arguments=arguments)).runs
+    assert record["data"]["rows"] == len(TEXTS)
+    assert len(record["curves"]["nll_loss"]) == 2
+    path.write_text("\n".join(json.dumps(row) for row in FORMS["with prompts"]))
+    with pytest.raises(BadValue, match="has no column reference, which tpo trains on"):
+        run_order(Order(paper=of_family("tpo"), arguments=arguments))
+
+
+@pytest.mark.parametrize(
+    ("family", "data"), [("cpo", "pairs"), ("orpo", "pairs"), ("tpo", "triples")]
+)
+def test_families_of_pairs_share_regimes_and_their_starts(family, data):
+    regime = f"regime=choice-{data}"
+    own = Chain(resolve(of_family(family), arguments=(regime,)), seed=20)
+    dpo = Chain(resolve(DPO, arguments=("regime=choice-pairs",)), seed=20)
+    assert own.start.key == dpo.start.key
+    assert (own.resolved.preview().max_steps, own.resolved.preview().learning_rate) == (96, 2e-4)
+    assert own.train.key != dpo.train.key
+    with pytest.raises(BadValue, match="has no column reference"):
+        check_run(resolve(of_family("tpo"), arguments=("regime=choice-pairs",)))

@@ -15,10 +15,9 @@ from same_batch import GROUP, GRPO, QUIET, spread_reward, steps_of, sums, weight
 from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 
+import core
 from core import (
     A2POTrainer,
-    DPOConfig,
-    DPOTrainer,
     GRPOTrainer,
     PPOTrainer,
     RLOOTrainer,
@@ -238,30 +237,36 @@ def sft(folder, out, processes):
     )
 
 
-def dpo(folder, out, processes):
-    """A reference beside the policy, and answers of which some are cut off."""
-    sums = [(f"{i}+{i}=", f"{2 * i}" * (1 + i % 3), f"{i}") for i in range(10, 26)]
-    return DPOTrainer(
-        model=AutoModelForCausalLM.from_pretrained(folder),
-        args=DPOConfig(
-            output_dir=str(out),
-            per_device_train_batch_size=4 // processes,
-            learning_rate=1e-3,
-            num_train_epochs=1,
-            adam_epsilon=1e-3,
-            max_length=9,
-            **QUIET,
-        ),
-        train_dataset=Dataset.from_list(
-            [{"prompt": p, "chosen": c, "rejected": r} for p, c, r in sums]
-        ),
-        processing_class=AutoTokenizer.from_pretrained(folder),
-    )
+def of_pairs(method):
+    """Answers of which some are cut off, gold ones beside them; with DPO a reference, too."""
+
+    def build(folder, out, processes):
+        sums = [(f"{i}+{i}=", f"{2 * i}" * (1 + i % 3), f"{i}", f"{i} " * 2) for i in range(10, 26)]
+        return getattr(core, f"{method}Trainer")(
+            model=AutoModelForCausalLM.from_pretrained(folder),
+            args=getattr(core, f"{method}Config")(
+                output_dir=str(out),
+                per_device_train_batch_size=4 // processes,
+                learning_rate=1e-3,
+                num_train_epochs=1,
+                adam_epsilon=1e-3,
+                max_length=9,
+                **QUIET,
+            ),
+            train_dataset=Dataset.from_list(
+                [{"prompt": p, "chosen": c, "rejected": r, "reference": g} for p, c, r, g in sums]
+            ),
+            processing_class=AutoTokenizer.from_pretrained(folder),
+        )
+
+    return build
 
 
 CASES = {
     "sft": sft,
-    "dpo": dpo,
+    "dpo": of_pairs("DPO"),
+    "orpo": of_pairs("ORPO"),
+    "tpo": of_pairs("TPO"),
     "selected": selected,
     "filled": filled,
     "filled up": filled_up,

@@ -1,0 +1,58 @@
+"""Base of the settings of trainers of preference pairs."""
+
+from typing import ClassVar
+
+from core.configs.base import BaseConfig
+from eval.errors import BadValue
+
+
+class PairConfig(BaseConfig):
+    """Settings that a trainer of preference pairs reads; a subclass declares the fields."""
+
+    _VALID_DICT_FIELDS: ClassVar[list[str]] = [*BaseConfig._VALID_DICT_FIELDS, "model_init_kwargs"]
+
+    beta: float
+    dataset_num_proc: int | None
+    disable_dropout: bool
+    max_length: int | None
+
+    @property
+    def kept_tokens(self) -> str:
+        """Which tokens of a long sequence are kept, a row of `TRUNCATIONS`."""
+        return getattr(self, "truncation_mode", "keep_start")
+
+    @property
+    def padding(self) -> int | None:
+        """Multiple to which token widths are padded, or None."""
+        multiple = getattr(self, "pad_to_multiple_of", None)
+        return multiple if isinstance(multiple, int) else None
+
+    @property
+    def router_weight(self) -> float | None:
+        """Weight of the load-balancing loss of experts; None for the model's own."""
+        return getattr(self, "router_aux_loss_coef", None)
+
+    @property
+    def weighs_pairs(self) -> bool:
+        """True if pairs are weighed by how likely the policy is to sample them."""
+        return getattr(self, "use_weighting", False)
+
+    @property
+    def shares(self) -> tuple[str, ...]:
+        """Columns of numbers from 0 to 1 that the loss reads."""
+        return ()
+
+    def check_beta_and_smoothing(self) -> None:
+        """Refuse a `beta` or a `label_smoothing` that is out of range.
+
+        Raises:
+            BadValue: one of them is.
+        """
+        name, smoothing = type(self).__name__, getattr(self, "label_smoothing", 0.0)
+        if not self.beta > 0:
+            raise BadValue(f"{name}.beta={self.beta!r}: expected a number above 0")
+        if smoothing >= 0.5:
+            raise BadValue(
+                f"{name}.label_smoothing={smoothing!r}: expected less than 0.5, the chance at "
+                "which labels say nothing"
+            )
