@@ -106,9 +106,13 @@ def pair_row(row: Row, found: tuple[Answer, ...], samples: Sequence[Answer]) -> 
 
 def flip(row: Row) -> dict[str, object]:
     """Return a row whose two answers have changed places, which `flipped` says."""
-    columns = [*zip(ANSWERS, reversed(ANSWERS), strict=True)]
-    columns += zip(WIN_COLUMNS, reversed(WIN_COLUMNS), strict=True)
-    return {**row, **{a: row[b] for a, b in columns if b in row}, "flipped": True}
+    turned = {
+        name: row[other]
+        for names in (ANSWERS, WIN_COLUMNS)
+        for name, other in zip(names, reversed(names), strict=True)
+        if other in row
+    }
+    return {**row, **turned, "flipped": True}
 
 
 def shuffle_rejected(rows: Sequence[Row], random: Random) -> list[dict[str, object]]:

@@ -8,9 +8,14 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from core.data.collate import DataCollatorForLanguageModeling
+from core.data.conversations import Row
+from core.data.pairs import prompt_of
 from core.data.sft import IGNORED
 from core.forward.labelled import labelled_logps
 from core.forward.quantities import BATCH, Quantity, ratio_of_sums, token_mean
+from core.rollout.seeds import seed_of
+from core.samplers.policy import PolicySampler
+from eval.samples.evaluation import Decoding
 
 TOP = 0.2  # share of tokens that count as uncertain, arXiv 2506.01939
 
@@ -51,6 +56,27 @@ def answer_statistics(
         columns = (x.double().cpu().split(counts) for x in (labelled.logps, labelled.entropy))
         statistics += [AnswerStatistics(*pair) for pair in zip(*columns, strict=True)]
     return statistics
+
+
+def answers_of_both(
+    sampler: PolicySampler, start: PreTrainedModel, rows: Sequence[Row], tokens: int
+) -> StatisticsOfBoth:
+    """Draw one answer of a policy at temperature 1 to each row; return what both models find.
+
+    Args:
+        sampler: The policy.
+        start: The starting model, in evaluation mode.
+        rows: Rows with prompts, or pairs that begin with them.
+        tokens: Largest length of an answer.
+    """
+    texts = [prompt_of(row) for row in rows]
+    prompts = [sampler.encode(text, chat=not isinstance(text, str)) for text in texts]
+    decoding = Decoding(max_tokens=tokens, temperature=1.0)
+    answers = sampler.draw(prompts, decoding, [seed_of(0, ids) for ids in prompts])
+    pad = sampler.tokenizer.pad_token_id or 0
+    return StatisticsOfBoth(
+        *(answer_statistics(m, prompts, answers, pad) for m in (sampler.model.eval(), start))
+    )
 
 
 def divergence(policy: Sequence[AnswerStatistics], start: Sequence[AnswerStatistics]) -> Quantity:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from accelerate.utils import gather_object  # pyright: ignore[reportMissingTypeStubs]
+from torch import nn
 from transformers import (
     PreTrainedModel,
     TrainerCallback,
@@ -18,13 +19,13 @@ from transformers import (
 
 from core.data.sources import Row
 from core.forward.logps import evaluating
+from core.forward.own_answers import answers_of_both
 from core.models.load import load_policy
 from core.rewards.verifiers import problem_of
 from core.samplers.policy import PolicySampler
 from core.settings.run_settings import BENCHMARK, HELD_OUT, HELD_OUT_KL, RunSettings
 from core.shards.sharding import gather_weights
 from core.stages.held_out import FOLDER
-from core.stages.own_answers import answers_of_both
 from core.stages.tools import tools
 from eval.errors import BadValue
 from eval.samples.evaluation import Completion, Decoding, answer_problems
@@ -72,9 +73,9 @@ class Drift:
 
     def log_ratios(self, sampler: PolicySampler, shares: slice) -> list[tuple[float, int]]:
         """Return the log-ratio of each of the policy's answers to some rows, and its length."""
-        start = cast("PreTrainedModel", self.start.to(sampler.model.device))
+        cast(nn.Module, self.start).to(sampler.model.device)
         with evaluating(sampler.model):
-            both = answers_of_both(sampler, start, self.rows[shares], self.tokens)
+            both = answers_of_both(sampler, self.start, self.rows[shares], self.tokens)
         pairs = zip(both.policy, both.start, strict=True)
         return [((a.logps - b.logps).sum().item(), len(a.logps)) for a, b in pairs]
 
@@ -174,7 +175,8 @@ class HeldOutCallback(TrainerCallback):
             right = sum(sample.correct is True for sample in samples)
             measured[watched.metric] = 100 * right / len(watched.problems)
         if self.drift:
-            sums, lengths = zip(*gather_object(ratios), strict=True)
+            of_all = cast("list[tuple[float, int]]", gather_object(ratios))
+            sums, lengths = zip(*of_all, strict=True)
             measured[HELD_OUT_KL] = sum(sums) / sum(lengths)
         return measured
 
