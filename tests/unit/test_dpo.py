@@ -83,16 +83,31 @@ def test_ten_pairs_are_one_step_however_they_are_split(loss_type, build, build_l
     """Windows of 4, 4 and 2 pairs: a mean of means would weigh the last two twice."""
     smoothing = {"label_smoothing": 0.1} if PREFERENCES[loss_type].parameters[:1] else {}
     smoothing = smoothing if "label_smoothing" in PREFERENCES[loss_type].parameters else {}
+    rated = [{**row, "chosen_win_rate": 0.9, "rejected_win_rate": 0.3} for row in ROWS]
+    rows = rated if PREFERENCES[loss_type].needs_wins else ROWS
     other = build_llama(seed=2)
     parts = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 3}
     (whole, one), (split, other_weights) = (
-        train(build(reference=copy.deepcopy(other), loss_type=loss_type, **smoothing, **changes))
+        train(build(rows, None, copy.deepcopy(other), loss_type=loss_type, **smoothing, **changes))
         for changes in ({}, parts)
     )
     start = weights(build())
     assert (one - other_weights).norm() < CLOSE * (one - start).norm()
     assert split[0]["loss"] == pytest.approx(whole[0]["loss"], rel=1e-4)
     assert 0 <= split[0]["rewards/accuracies"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (ROWS, "chosen_win_rate"),
+        ([{**row, "chosen_win_rate": 1.5, "rejected_win_rate": 0.0} for row in ROWS], "is 1.5"),
+        ([{**row, "chosen_win_rate": 1.0, "rejected_win_rate": None} for row in ROWS], "is None"),
+    ],
+)
+def test_win_rates_that_are_missing_or_no_shares_are_refused(rows, told, build):
+    with pytest.raises((BadValue, MissingColumn), match=told):
+        build(rows, loss_type="sppo")
 
 
 def test_the_first_loss_is_that_of_a_coin_and_a_step_raises_the_margin(build):
