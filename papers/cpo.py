@@ -1,0 +1,97 @@
+"""CPO drops the reference of DPO and adds the likelihood of the chosen answer.
+
+Where the sources disagree, and what is not the paper's here:
+
+- The paper trains adapters on translations, of which a metric chooses the best of three, a
+  reference among them; here right answers of the start are chosen. No registered data set has its
+  triples.
+- The sum of log-probabilities is compared; the likelihood is a mean over the tokens of an update.
+- The theorem bounds DPO's loss with the best policy as its reference only up to a constant.
+- Fine-tuning is the same likelihood of the same chosen answers alone.
+"""
+
+from core.claims import Claim, Expected, Untestable, late, law, least, score
+from core.paper import Paper, cite, in_regime, printed
+
+BOUND = "core.laws.reference_free:above_ideal_reference"
+SOLVED = score("nano-choice", temperature=1.0)
+REWARDS = late("rewards/margins")
+ACTS = REWARDS.of("cpo") >= 0.5
+SFT = {"family": "dpo", **in_regime("choice-pairs", loss_type="sft")}
+
+PAPER = Paper(
+    slug="cpo",
+    title="Contrastive Preference Optimization: Pushing the Boundaries of LLM Performance in "
+    "Machine Translation",
+    arxiv="2401.08417",
+    family="cpo",
+    config=(
+        cite("s3", loss_type="sigmoid", cpo_alpha=1.0),
+        cite("s4.2", beta=0.1, num_train_epochs=1.0, max_length=512, warmup_steps=0.01),
+        cite("repository", learning_rate=1e-4, lr_scheduler_type="inverse_sqrt"),
+        cite("secondary", per_device_train_batch_size=128),
+    ),
+    model="haoranxu/ALMA-13B",
+    data="ultrafeedback",
+    benchmarks=("gsm8k",),
+    reported=printed(
+        "secondary",
+        ("WMT21/22 from English, KIWI-22",),
+        "score",
+        {
+            "gold reference": (82.05,),
+            "GPT-4": (82.94,),
+            "ALMA-13B-LoRA": (82.48,),
+            "+ SFT on preferred": (82.57,),
+            "+ DPO": (82.27,),
+            "+ CPO (ALMA-13B-R)": (83.34,),
+        },
+    ),
+    trl_index={
+        "loss_type": "sigmoid",
+        "cpo_alpha": 1.0,
+        "beta": 0.1,
+        "learning_rate": 1e-4,
+        "lr_scheduler_type": "inverse_sqrt",
+        "num_train_epochs": 1,
+        "max_length": 512,
+    },
+    arms={
+        "cpo": {"at": {"cpu": {"beta": 1.0}}},
+        "pairs-alone": in_regime("choice-pairs", beta=1.0, cpo_alpha=0.0),
+        "sft": SFT,
+        "dpo": {"family": "dpo", **in_regime("choice-pairs", beta=1.0)},
+    },
+    profiles={"cpu": {"regime": "choice-pairs"}},
+    claims=(
+        Claim(
+            "both-terms-needed",
+            "With both terms answers are right more often than with the loss of pairs alone, and "
+            "than with the likelihood alone.",
+            least(SOLVED.of("cpo") - SOLVED.of("pairs-alone"), SOLVED.of("cpo") - SOLVED.of("sft"))
+            > 0,
+            mechanism="preferences",
+            acts=ACTS,
+            expects=Expected(effect=0.0, spread=1.0),
+        ),
+        Claim(
+            "cpo-beats-sft-and-dpo",
+            "CPO is right more often than fine-tuning on chosen answers and than DPO.",
+            least(SOLVED.of("cpo") - SOLVED.of("sft"), SOLVED.of("cpo") - SOLVED.of("dpo")) > 0,
+            mechanism="preferences",
+            acts=ACTS,
+            expects=Expected(effect=0.0, spread=1.0),
+        ),
+        Claim(
+            "memory",
+            "A step of CPO takes less memory and time than one of DPO.",
+            Untestable("memory and time are measured by a benchmark, not by runs of a paper"),
+        ),
+        Claim(
+            "upper-bound",
+            "The loss without a reference is at least DPO's with the best policy as reference, "
+            "less a constant of the rejected answer.",
+            law(BOUND) >= 0,
+        ),
+    ),
+)
