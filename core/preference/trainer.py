@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers.utils import logging
 
 from core.configs.pairs import PairConfig
 from core.data.best_fit import Data
@@ -28,6 +30,8 @@ from eval.errors import BadValue
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
 
+logger = logging.get_logger(__name__)
+
 
 class Term(NamedTuple):
     """A term of the loss of a micro-batch: the sum of `losses` (B,) over that of `counts` (B,).
@@ -44,6 +48,7 @@ class PreferenceTrainer(OfflineTrainer):
 
     args: PairConfig
     _config: ClassVar[type[PairConfig]]
+    _has_diverged = False
 
     def __init__(
         self,
@@ -175,9 +180,19 @@ class PreferenceTrainer(OfflineTrainer):
 
     @torch.no_grad()
     def record_pairs(self, columns: Mapping[str, Tensor]) -> None:
-        """Record the mean of each column (B,) over the pairs of all processes."""
+        """Record the mean of each column (B,) over the pairs of all processes.
+
+        The first mean that is not finite is warned of: transformers shows a loss of NaN as 0.
+        """
         rows = self.gather_pairs(torch.stack([*columns.values()], 1).double())
-        self.record(dict(zip(columns, rows.mean(0).tolist(), strict=True)), weight=len(rows))
+        means = dict(zip(columns, rows.mean(0).tolist(), strict=True))
+        if not all(map(isfinite, means.values())) and not self._has_diverged:
+            self._has_diverged = True
+            logger.warning(
+                f"step {self.state.global_step + 1}: log-probabilities of pairs are not finite, "
+                "the model has diverged; lower learning_rate or beta"
+            )
+        self.record(means, weight=len(rows))
 
     @torch.no_grad()
     def record_tokens(self, tokens: AnswerTokens, inputs: Mapping[str, Tensor]) -> None:

@@ -119,6 +119,15 @@ def test_the_first_loss_is_that_of_a_coin_and_a_step_raises_the_margin(build):
     assert rows[-1]["logps/chosen"] > rows[-1]["logps/rejected"]
 
 
+def test_a_model_that_diverges_is_said_to_once_and_one_that_does_not_never(build, caplog):
+    for rate, said in ((1e-2, 0), (float("inf"), 1)):
+        caplog.clear()
+        train(build(max_steps=4, learning_rate=rate))
+        told = [text for text in caplog.messages if "the model has diverged" in text]
+        assert len(told) == said
+        assert all(text.startswith("step 2:") for text in told)
+
+
 def test_packed_rows_and_padded_ones_have_one_loss_and_one_gradient(build, monkeypatch):
     packed, moved = train(build(use_weighting=True))
     monkeypatch.setattr("core.forward.answers.can_pack", lambda *_: False)
