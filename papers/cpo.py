@@ -72,7 +72,7 @@ PAPER = Paper(
             > 0,
             mechanism="preferences",
             acts=ACTS,
-            expects=Expected(effect=0.0, spread=1.0),
+            expects=Expected(effect=2.2, spread=1.4),
         ),
         Claim(
             "cpo-beats-sft-and-dpo",
@@ -80,7 +80,7 @@ PAPER = Paper(
             least(SOLVED.of("cpo") - SOLVED.of("sft"), SOLVED.of("cpo") - SOLVED.of("dpo")) > 0,
             mechanism="preferences",
             acts=ACTS,
-            expects=Expected(effect=0.0, spread=1.0),
+            expects=Expected(effect=2.2, spread=1.5),
         ),
         Claim(
             "memory",
