@@ -79,7 +79,7 @@ PAPER = Paper(
             > 0,
             mechanism="preferences",
             acts=REWARDS.of("simpo") >= 0.5,
-            expects=Expected(effect=0.0, spread=1.0),
+            expects=Expected(effect=-0.004, spread=0.008),
         ),
         Claim(
             "moderate-positive-alpha-best",
@@ -91,7 +91,7 @@ PAPER = Paper(
             > 0,
             mechanism="preferences",
             acts=REWARDS.of("alphapo") >= 0.5,
-            expects=Expected(effect=0.0, spread=1.0),
+            expects=Expected(effect=-0.5, spread=0.6),
         ),
         Claim(
             "limit-is-simpo",
@@ -109,7 +109,7 @@ PAPER = Paper(
             LENGTH.of("alphapo-length").about(LENGTH.of("simpo-length"), within=1.0),
             mechanism="length",
             acts=LENGTH.of("simpo-length") >= 18.0,
-            expects=Expected(effect=0.0, spread=1.0),
+            expects=Expected(effect=0.1, spread=0.3),
         ),
     ),
 )
