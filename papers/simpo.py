@@ -65,7 +65,7 @@ PAPER = Paper(
             "length-pairs", loss_type="simpo", cpo_alpha=0.0, beta=2.5, simpo_gamma=1.375
         ),
         "sums-length": in_regime("length-pairs", cpo_alpha=0.0),
-        "dpo-length": {"family": "dpo", **in_regime("length-pairs")},
+        "dpo-length": {"family": "dpo", **in_regime("length-pairs", max_steps=36)},
     },
     profiles={"cpu": {"regime": "choice-pairs"}},
     claims=(
@@ -75,7 +75,7 @@ PAPER = Paper(
             LENGTH.of("simpo-length") <= LENGTH.of("dpo-length"),
             mechanism="length",
             acts=LONGER,
-            expects=Expected(effect=0.0, spread=1.0),
+            expects=Expected(effect=2.5, spread=3.0),
         ),
         Claim(
             "length-norm-essential",
@@ -87,7 +87,7 @@ PAPER = Paper(
             > 0,
             mechanism="length",
             acts=LONGER,
-            expects=Expected(effect=0.0, spread=1.0),
+            expects=Expected(effect=-2.0, spread=2.0),
         ),
         Claim(
             "margin-improves-accuracy",
@@ -100,7 +100,7 @@ PAPER = Paper(
             > 0,
             mechanism="preferences",
             acts=ACTS,
-            expects=Expected(effect=0.0, spread=1.0),
+            expects=Expected(effect=-0.054, spread=0.006),
         ),
         Claim(
             "likelihood-ranking",
@@ -108,7 +108,7 @@ PAPER = Paper(
             RANKED.of("simpo") > RANKED.of("dpo"),
             mechanism="preferences",
             acts=ACTS,
-            expects=Expected(effect=0.0, spread=1.0),
+            expects=Expected(effect=0.03, spread=0.01),
         ),
         Claim(
             "high-lr-hurts-reasoning",
@@ -117,7 +117,7 @@ PAPER = Paper(
             mechanism="preferences",
             acts=ACTS,
             healthy=("simpo",),  # the other arm may end below its start, as the claim says
-            expects=Expected(effect=0.0, spread=1.0),
+            expects=Expected(effect=4.5, spread=1.5),
         ),
     ),
 )
