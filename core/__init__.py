@@ -8,9 +8,11 @@ from core.absent_names import AbsentNames, missing_name
 
 if TYPE_CHECKING:
     from core.configs.a2po import A2POConfig
+    from core.configs.bco import BCOConfig
     from core.configs.cpo import CPOConfig
     from core.configs.dpo import DPOConfig
     from core.configs.grpo import GRPOConfig
+    from core.configs.kto import KTOConfig
     from core.configs.orpo import ORPOConfig
     from core.configs.parser import TrlParser
     from core.configs.ppo import PPOConfig
@@ -29,8 +31,10 @@ if TYPE_CHECKING:
         maybe_convert_to_chatml,
     )
     from core.data.mixture import get_dataset
+    from core.preference.bco import BCOTrainer
     from core.preference.cpo import CPOTrainer
     from core.preference.dpo import DPOTrainer
+    from core.preference.kto import KTOTrainer
     from core.preference.orpo import ORPOTrainer
     from core.preference.tpo import TPOTrainer
     from core.shards.adapters import get_peft_config
@@ -43,6 +47,8 @@ if TYPE_CHECKING:
 __all__ = [
     "A2POConfig",
     "A2POTrainer",
+    "BCOConfig",
+    "BCOTrainer",
     "CPOConfig",
     "CPOTrainer",
     "DPOConfig",
@@ -50,6 +56,8 @@ __all__ = [
     "DatasetMixtureConfig",
     "GRPOConfig",
     "GRPOTrainer",
+    "KTOConfig",
+    "KTOTrainer",
     "ModelConfig",
     "ORPOConfig",
     "ORPOTrainer",
@@ -74,6 +82,8 @@ __all__ = [
 _HOMES = {
     "A2POConfig": "core.configs.a2po",
     "A2POTrainer": "core.trainers.a2po",
+    "BCOConfig": "core.configs.bco",
+    "BCOTrainer": "core.preference.bco",
     "CPOConfig": "core.configs.cpo",
     "CPOTrainer": "core.preference.cpo",
     "DPOConfig": "core.configs.dpo",
@@ -81,6 +91,8 @@ _HOMES = {
     "DatasetMixtureConfig": "core.configs.script",
     "GRPOConfig": "core.configs.grpo",
     "GRPOTrainer": "core.trainers.grpo",
+    "KTOConfig": "core.configs.kto",
+    "KTOTrainer": "core.preference.kto",
     "ModelConfig": "core.configs.script",
     "ORPOConfig": "core.configs.orpo",
     "ORPOTrainer": "core.preference.orpo",

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from core.configs.base import padding_multiple
 from core.configs.pairs import PairConfig
+from core.configs.reference import ReferenceConfig
 from core.configs.sft import TRUNCATIONS
 from core.losses.divergence_scores import DIVERGENCES
 from core.losses.preference import PREFERENCES, WIN_COLUMNS, Preference
@@ -22,16 +22,16 @@ LOSSES = "; ".join(f"'{name}', {row.doc}" for name, row in PREFERENCES.items())
 
 
 @dataclass
-class DPOConfig(PairConfig):
-    """Settings of `DPOTrainer`: pairs, their loss and the reference on top of `TrainingArguments`.
+class DPOConfig(ReferenceConfig, PairConfig):
+    """Settings of `DPOTrainer`: pairs and their loss, with those of a reference.
 
     Raises:
-        BadValue: see `BaseConfig`, or two settings of the loss do not go together.
+        BadValue: see `ReferenceConfig`, or two settings of the loss do not go together.
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
+        **ReferenceConfig.UNSUPPORTED,
         "padding_free": "pairs are packed without padding wherever the model allows it",
-        "activation_offloading": "activation checkpoints stay where the model is",
         "label_smoothing_factor": "it is of the labels of tokens; set label_smoothing",
     }
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {
@@ -39,41 +39,18 @@ class DPOConfig(PairConfig):
         "f_divergence_type": tuple(DIVERGENCES),
     }
     AT_LEAST: ClassVar[Mapping[str, float]] = {
-        "max_length": 2,
-        "precompute_ref_batch_size": 1,
+        **ReferenceConfig.AT_LEAST,
         "ld_alpha": 0.0,
         "label_smoothing": 0.0,
-        "ref_model_mixup_alpha": 0.0,
-        "ref_model_sync_steps": 1,
-        "router_aux_loss_coef": 0.0,
     }
 
-    learning_rate: float = option(1e-6, "Initial learning rate of AdamW.")
-    router_aux_loss_coef: float | None = option(
-        None, "Weight of the load-balancing loss of experts; unset, the model's own."
-    )
-    disable_dropout: bool = option(True, "Train without dropout.")
-
-    dataset_num_proc: int | None = option(None, "Processes that prepare the dataset.")
-    max_length: int | None = option(
-        1024, "Longest prompt with an answer in tokens; longer ones are cut."
-    )
     truncation_mode: str = choice("keep_start", TRUNCATIONS, "What is kept of a long sequence")
     padding_free: bool = option(False, "Not supported: pairs are packed where that is possible.")
-    pad_to_multiple_of: int | str | None = option("auto", "Pad lengths to a multiple of this.")
-
-    precompute_ref_log_probs: bool = option(
-        False, "Compute the reference's log-probabilities once, before training."
-    )
-    precompute_ref_batch_size: int | None = option(
-        None, "Pairs of a batch when they are computed; unset, those of a training batch."
-    )
     loss_type: list[str] | str = field(
         default_factory=lambda: ["sigmoid"],
         metadata={"help": f"One or several losses of a pair: {LOSSES}."},
     )
     loss_weights: list[float] | None = option(None, "Weights of the losses; unset, 1 for each.")
-    beta: float = option(0.1, "Weight of log-ratios in the loss; 1/(2 beta) is the target of IPO.")
     label_smoothing: float = option(0.0, "Chance that a pair is labelled the wrong way round.")
     ld_alpha: float | None = option(
         None, "Weight of tokens beyond the shorter answer of a pair; unset, 1."
@@ -86,10 +63,6 @@ class DPOConfig(PairConfig):
         False, "Weigh pairs by how likely the policy is to sample them, arXiv 2406.11827."
     )
     discopop_tau: float = option(0.05, "Temperature of the mixture of 'discopop'.")
-    activation_offloading: bool = option(False, "Not supported.")
-    sync_ref_model: bool = option(False, "Move the reference towards the policy.")
-    ref_model_mixup_alpha: float = option(0.6, "Share of the policy in the moved reference.")
-    ref_model_sync_steps: int = option(512, "Optimizer steps between two moves.")
     pad_token: str | None = option(None, "Token that pads; unset, the tokenizer's.")
 
     def resolve(self) -> None:
@@ -100,8 +73,6 @@ class DPOConfig(PairConfig):
         self.check_numbers()
         self.check_unread()
         self.check_together()
-        self.check_reference()
-        self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)
 
     @property
     def shares(self) -> tuple[str, ...]:
@@ -177,27 +148,4 @@ class DPOConfig(PairConfig):
             raise BadValue(
                 f"use_weighting=True with loss_type={name!r}, which is no loss of single "
                 "pairs: leave one of them out"
-            )
-
-    def check_reference(self) -> None:
-        """Refuse to move a reference whose log-probabilities are computed beforehand.
-
-        Raises:
-            BadValue: both are set, or moves are set of a reference that stays.
-        """
-        if self.sync_ref_model and self.precompute_ref_log_probs:
-            raise BadValue(
-                "You cannot use `sync_ref_model=True` together with "
-                "`precompute_ref_log_probs=True`: the reference moves; leave one of them out"
-            )
-        for name in ("ref_model_mixup_alpha", "ref_model_sync_steps"):
-            if self.is_set(name) and not self.sync_ref_model:
-                raise BadValue(
-                    f"{name}={getattr(self, name)!r}: the reference does not move; set "
-                    "sync_ref_model=True, or leave it out"
-                )
-        if self.is_set("precompute_ref_batch_size") and not self.precompute_ref_log_probs:
-            raise BadValue(
-                f"precompute_ref_batch_size={self.precompute_ref_batch_size}: nothing is computed "
-                "beforehand; set precompute_ref_log_probs=True, or leave it out"
             )

@@ -1,36 +1,16 @@
 """Base of the settings of trainers of preference pairs."""
 
-from typing import ClassVar
-
-from core.configs.base import BaseConfig
+from core.configs.answer_config import AnswerConfig
 from eval.errors import BadValue
 
 
-class PairConfig(BaseConfig):
+class PairConfig(AnswerConfig):
     """Settings that a trainer of preference pairs reads; a subclass declares the fields."""
-
-    _VALID_DICT_FIELDS: ClassVar[list[str]] = [*BaseConfig._VALID_DICT_FIELDS, "model_init_kwargs"]
-
-    beta: float
-    dataset_num_proc: int | None
-    disable_dropout: bool
-    max_length: int | None
 
     @property
     def kept_tokens(self) -> str:
         """Which tokens of a long sequence are kept, a row of `TRUNCATIONS`."""
         return getattr(self, "truncation_mode", "keep_start")
-
-    @property
-    def padding(self) -> int | None:
-        """Multiple to which token widths are padded, or None."""
-        multiple = getattr(self, "pad_to_multiple_of", None)
-        return multiple if isinstance(multiple, int) else None
-
-    @property
-    def router_weight(self) -> float | None:
-        """Weight of the load-balancing loss of experts; None for the model's own."""
-        return getattr(self, "router_aux_loss_coef", None)
 
     @property
     def weighs_pairs(self) -> bool:

@@ -107,24 +107,37 @@ def encode_answers(
     """Return the token ids of a row's answers, and of the prompt before each.
 
     Raises:
-        BadValue: chosen and rejected answers to a prompt are equal, or see `split_prompt`.
+        BadValue: see `with_prompt`.
     """
-    pair = row if "prompt" in row else split_prompt(row, answers)
-    if pair["chosen"] == pair["rejected"] and not pair.get("rejected_prompt"):
-        raise BadValue(f"chosen and rejected are both {pair['chosen']!r}: expected two answers")
+    pair = with_prompt(row, answers)
     ids = dict[str, Sequence[int]]()
     for name in answers:
         asked = pair.get(f"{name}_prompt") or pair["prompt"]
-        prompt, full_text = pair_texts(
-            {**row, **pair, "prompt": asked, "completion": pair[name]}, tokenizer
-        )
-        plain = isinstance(asked, str)
-        start = tokenizer(prompt, add_special_tokens=plain)["input_ids"]
-        whole = join_ids(tokenizer, prompt, full_text, start, plain)
-        begin = common_length(start, whole)
-        parts = whole[:begin], whole[begin:]
+        parts = encode_answer({**pair, "prompt": asked, "completion": pair[name]}, tokenizer)
         ids[f"{name}_prompt_ids"], ids[f"{name}_ids"] = truncate(*parts, max_length, kept)
     return ids
+
+
+def with_prompt(row: Row, answers: Sequence[str] = ANSWERS) -> Row:
+    """Return a row with its prompt in a column of its own, see `split_prompt`.
+
+    Raises:
+        BadValue: chosen and rejected answers to a prompt are equal, or see `split_prompt`.
+    """
+    pair = row if "prompt" in row else {**row, **split_prompt(row, answers)}
+    if pair["chosen"] == pair["rejected"] and not pair.get("rejected_prompt"):
+        raise BadValue(f"chosen and rejected are both {pair['chosen']!r}: expected two answers")
+    return pair
+
+
+def encode_answer(row: Row, tokenizer: Tokenizer) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the token ids of the prompt of a row and of its completion, see `join_ids`."""
+    prompt, full_text = pair_texts(row, tokenizer)
+    plain = isinstance(row["prompt"], str)
+    start = tokenizer(prompt, add_special_tokens=plain)["input_ids"]
+    whole = join_ids(tokenizer, prompt, full_text, start, plain)
+    begin = common_length(start, whole)
+    return whole[:begin], whole[begin:]
 
 
 def prompt_of(row: Row) -> Any:

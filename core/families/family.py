@@ -165,6 +165,7 @@ class Family(Protocol):
     Attributes:
         name: its name in settings.
         columns: columns that its data must have; empty if nothing is trained.
+        other_columns: columns that its data may have in their place.
         profiles: its settings at each scale.
         trained_by: its training in a word.
         micro_batches: config fields, beside gradient_accumulation_steps, that count
@@ -194,6 +195,7 @@ class Family(Protocol):
     columns: tuple[str, ...]
     profiles: Mapping[str, Mapping[str, object]]
     trained_by: str
+    other_columns: tuple[str, ...] = ()
     micro_batches: tuple[str, ...] = ()
     progress: tuple[tuple[str, str, str], ...] = ()
     figures: tuple[Figure, ...] = ()
@@ -209,8 +211,8 @@ class Family(Protocol):
 
     @property
     def held_out_columns(self) -> tuple[str, ...]:
-        """The `columns` that held-out rows must have, too."""
-        return self.columns
+        """The `columns` that held-out rows must have, too, and the `other_columns`."""
+        return (*self.columns, *self.other_columns)
 
     def reads(self, rewards: Sequence[Reward], held_out: int) -> tuple[str, ...]:
         """Return the columns that a run reads with these rewards and held-out problems."""

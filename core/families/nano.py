@@ -19,6 +19,8 @@ BASES: Mapping[str, Settings] = {
     "cpo": {"loss_type": "sigmoid", "beta": 0.1},
     "orpo": {"beta": 0.1},
     "tpo": {"loss_type": "sigmoid", "beta": 0.1},
+    "kto": {"loss_type": "kto", "beta": 0.1},
+    "bco": {"beta": 0.1},
 }
 COMMON: Settings = {
     **SAME,

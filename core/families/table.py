@@ -9,6 +9,7 @@ from core.families.dpo import DPO
 from core.families.evaluation import Untrained
 from core.families.family import Family
 from core.families.grpo import GRPO
+from core.families.kto import BCO, KTO
 from core.families.optimal_value import OptimalValue
 from core.families.orpo import ORPO
 from core.families.own_pairs import OwnPairs
@@ -30,6 +31,8 @@ ROWS: tuple[Family, ...] = (
     CPO(),
     ORPO(),
     TPO(),
+    KTO(),
+    BCO(),
     RejectionSampling(),
     DifficultyFilter(),
     OptimalValue(),

@@ -109,7 +109,7 @@ class ReferenceFreeTrainer(PreferenceTrainer):
             AnswerLogps(logps=logps[self.answers.index(self._likely)], mask=mask)
         )
         counts = mask.sum(1).to(losses.dtype)
-        rows = self.gather_pairs(torch.stack([losses.detach(), counts], 1).double())
+        rows = self.gather_rows(torch.stack([losses.detach(), counts], 1).double())
         total, tokens = rows.sum(0).tolist()
         self.record({"nll_loss": total / max(tokens, 1.0)}, weight=tokens)
         return Term(self.args.likelihood_weight * losses, counts)

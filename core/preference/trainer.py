@@ -1,34 +1,24 @@
 """Base class of trainers of preference pairs: data, batches, the loss of a step and metrics."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
-from accelerate.utils import set_seed
-from datasets import Dataset, IterableDataset
 from torch import Tensor, nn
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 from transformers.utils import logging
 
 from core.configs.pairs import PairConfig
 from core.data.best_fit import Data
 from core.data.pairs import ANSWERS, REF_COLUMNS, token_columns, tokenize_pairs
-from core.data.streams import check_dataset
 from core.forward.answers import AnswerTokens, answer_tokens
-from core.forward.router import router_weight
 from core.losses.preference import WIN_COLUMNS
+from core.preference.answer_trainer import AnswerTrainer
 from core.preference.collate import ANSWER_MASK, LABELS, PairCollator
-from core.trainers.offline import OfflineTrainer
-from core.trainers.setup import check_launch, check_streams, resolve_settings, without_dropout
-from core.trainers.vocabulary import policy_and_tokenizer
-from eval.errors import BadValue
 
 if TYPE_CHECKING:
-    from peft import PeftConfig  # of an extra
+    pass  # of an extra
 
 logger = logging.get_logger(__name__)
 
@@ -43,48 +33,11 @@ class Term(NamedTuple):
     counts: Tensor
 
 
-class PreferenceTrainer(OfflineTrainer):
+class PreferenceTrainer(AnswerTrainer):
     """Trainer of losses of preference pairs; a subclass says what the terms of a loss are."""
 
-    args: PairConfig
-    _config: ClassVar[type[PairConfig]]
+    args: PairConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
     _has_diverged = False
-
-    def __init__(
-        self,
-        model: str | PreTrainedModel,
-        args: PairConfig | None,
-        *,
-        data_collator: Callable[..., dict[str, Tensor]] | None,
-        train_dataset: Dataset | IterableDataset | None,
-        eval_dataset: Data | dict[str, Data] | None,
-        processing_class: PreTrainedTokenizerBase | None,
-        callbacks: list[TrainerCallback] | None,
-        optimizers: tuple[Optimizer | None, LambdaLR | None],
-        peft_config: "PeftConfig | None",
-    ):
-        check_dataset(train_dataset, "train_dataset")
-        # Set before transformers does, as `prepared` reads it.
-        self.args = args = resolve_settings(args, self._config, model, self._name)
-        check_streams(args, train_dataset, eval_dataset)
-        set_seed(args.seed)  # of the adapters
-        policy, self.tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
-        check_decoder(policy)
-        if args.disable_dropout:
-            without_dropout(policy)
-        self.router_weight = router_weight(policy, args.router_weight)
-        super().__init__(
-            model=policy,
-            args=args,
-            processing_class=self.tokenizer,
-            callbacks=callbacks or [],
-            optimizers=optimizers,
-            data_collator=cast(Any, data_collator or self.collator()),  # Any: transformers' type
-            train_dataset=self.prepared(train_dataset),
-            eval_dataset=self.evaluation_rows(eval_dataset),
-        )
-        check_launch(self)
-        self.model_accepts_loss_kwargs = True  # the loss divides by the pairs of the whole step
 
     @abstractmethod
     def loss_terms(self, tokens: AnswerTokens, inputs: Mapping[str, Tensor]) -> list[Term]:
@@ -118,10 +71,6 @@ class PreferenceTrainer(OfflineTrainer):
             shares=self.args.shares,
         )
 
-    def gather_pairs(self, rows: Tensor) -> Tensor:
-        """Gather rows of pairs from all processes, without those repeated to fill a batch."""
-        return cast(Tensor, self.accelerator.gather_for_metrics(rows))
-
     def compute_loss(
         self,
         model: nn.Module,
@@ -138,8 +87,7 @@ class PreferenceTrainer(OfflineTrainer):
         Raises:
             BadValue: outputs are requested, which are never whole.
         """
-        if return_outputs:
-            raise BadValue(f"{type(self).__name__} computes no logits: leave return_outputs out")
+        self.check_outputs(return_outputs)
         is_whole = num_items_in_batch is not None
         with self.phases("forward"):
             tokens = answer_tokens(
@@ -158,25 +106,13 @@ class PreferenceTrainer(OfflineTrainer):
         processes = self.accelerator.num_processes if averages else 1
         return sum_of_means(terms, num_items_in_batch) * processes + balance
 
-    def prediction_step(
-        self,
-        model: nn.Module,
-        inputs: dict[str, Tensor],
-        prediction_loss_only: bool,  # noqa: ARG002 - there is nothing else
-        ignore_keys: list[str] | None = None,  # noqa: ARG002 - transformers' own
-    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """Return the loss of an evaluation batch alone."""
-        inputs = self._prepare_inputs(inputs)
-        with torch.no_grad(), self.compute_loss_context_manager():
-            return self.compute_loss(model, inputs).detach(), None, None
-
     @torch.no_grad()
     def hold_out(self, terms: Sequence[Term], balance: Tensor | float) -> None:
         """Add the terms of an evaluation batch, and the loss of experts, to the held-out loss."""
         of_pairs, *further_terms = terms
         columns = [of_pairs.losses + balance * of_pairs.counts, of_pairs.counts]
         columns += [column for term in further_terms for column in term]
-        self._held_out.append(self.gather_pairs(torch.stack(columns, 1).double()))
+        self._held_out.append(self.gather_rows(torch.stack(columns, 1).double()))
 
     @torch.no_grad()
     def record_pairs(self, columns: Mapping[str, Tensor]) -> None:
@@ -184,7 +120,7 @@ class PreferenceTrainer(OfflineTrainer):
 
         The first mean that is not finite is warned of: transformers shows a loss of NaN as 0.
         """
-        rows = self.gather_pairs(torch.stack([*columns.values()], 1).double())
+        rows = self.gather_rows(torch.stack([*columns.values()], 1).double())
         means = dict(zip(columns, rows.mean(0).tolist(), strict=True))
         if not all(map(isfinite, means.values())) and not self._has_diverged:
             self._has_diverged = True
@@ -225,14 +161,6 @@ def sum_of_means(terms: Sequence[Term], counts: Tensor | int | None) -> Tensor:
     divisors = own_counts if counts is None else torch.as_tensor(counts).reshape(-1)
     means = [term.losses.sum() / n.clamp(min=1) for term, n in zip(terms, divisors, strict=True)]
     return torch.stack(means).sum()
-
-
-def check_decoder(model: PreTrainedModel) -> None:
-    """Raise `BadValue` if a model is an encoder-decoder, which reads prompts and answers apart."""
-    if model.config.is_encoder_decoder:
-        raise BadValue(
-            f"{type(model).__name__} is an encoder-decoder: expected a model that is a decoder"
-        )
 
 
 def pair_metrics(rewards: Sequence[Tensor], logps: Sequence[Tensor]) -> dict[str, Tensor]:

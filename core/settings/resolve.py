@@ -92,6 +92,11 @@ class Resolved:
     @property
     def reads(self) -> tuple[str, ...]:
         """The columns of the data that the run reads."""
+        other_columns = {*self.family.other_columns}
+        if other_columns and all(
+            other_columns <= {*(data_set.columns or ())} for data_set in self.sets
+        ):
+            return self.family.other_columns
         return self.family.reads(self.run.rewards, self.run.heldout_problems)
 
     @property

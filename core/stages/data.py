@@ -140,7 +140,8 @@ class Data(Stage):
             DamagedFile: an answer is neither text nor a finite number, or another value is missing;
                 the message names the line.
         """
-        for name in set(self.columns).intersection(self.family.columns):
+        trained_on = (*self.family.columns, *self.family.other_columns)
+        for name in set(self.columns).intersection(trained_on):
             value = row.get(name)
             if (as_answer(value) if name == ANSWER else value) is None:
                 where = data_set.source.place(data_set.name, place)

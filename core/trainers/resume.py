@@ -38,6 +38,7 @@ class ProcessState(TypedDict, total=False):
     Attributes:
         tokens_seen: Tokens that fine-tuning has trained on.
         position: Pass over a dataset without a length, and the place in it.
+        rewards_seen: Sum and number of the rewards of labelled answers.
         drawn: Prompts drawn.
         num_completions: Completions sampled.
         num_effective_prompts: Prompts whose completions had different rewards.
@@ -55,6 +56,7 @@ class ProcessState(TypedDict, total=False):
 
     tokens_seen: float
     position: tuple[int, int] | None
+    rewards_seen: tuple[float, float]
     drawn: int
     num_completions: int
     num_effective_prompts: int

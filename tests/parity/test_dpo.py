@@ -4,32 +4,13 @@ import copy
 
 import pytest
 import trl
+from answer_peers import SHORT, SINGLE, TEXTS, ExactHead
 from datasets import Dataset
-from peers import QUIET, difference, double
+from peers import difference, double
 
 import core
 
 TOLERANCE = 1e-12
-SINGLE = 2e-7  # transformers logs the loss, and TRL token statistics, in single precision
-TEXTS = [("1+2=", "3", "4"), ("12+34=", "46 is it", "45"), ("x", "y z", "w"), ("7*8-9=", "47", "5")]
-SHORT = {name: value for name, value in QUIET.items() if "completion" not in name}
-SHORT = {name: value for name, value in SHORT.items() if name != "num_generations"}
-
-
-class ExactHead:
-    """What TRL's fused head computes, by definition, in the precision of the hidden states."""
-
-    @staticmethod
-    def apply(hidden, weight, bias, targets, temperature, _chunk, softcap, scale, outputs):
-        assert bias is None
-        assert softcap is None
-        logits = hidden @ weight.T * scale / temperature
-        logps = logits.log_softmax(-1)
-        entropy = -(logps.exp() * logps).sum(-1) if "entropy" in outputs else None
-        means = logits.mean(-1) if "mean_logits" in outputs else None
-        squares = (2 * logps).logsumexp(-1) if "log_sum_sq_probs" in outputs else None
-        right = logps.argmax(-1) == targets if "is_top1" in outputs else None
-        return logps.gather(-1, targets[:, None])[:, 0], entropy, squares, means, right
 
 
 def rows(kind):

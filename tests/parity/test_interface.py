@@ -55,6 +55,17 @@ def test_settings_of_dpo(tmp_path):
         assert getattr(ours, name) == getattr(theirs, name), name
 
 
+def test_settings_of_kto(tmp_path):
+    ours, theirs = defaults(core.KTOConfig), defaults(trl.KTOConfig)
+    assert set(ours) - set(theirs) == {"batch_scope"}
+    assert {name: ours[name] for name in theirs} == theirs
+    given = {"output_dir": str(tmp_path), "use_cpu": True, "beta": 0.3}
+    given["activation_checkpointing"] = True
+    ours, theirs = core.KTOConfig(**given), trl.KTOConfig(**given)
+    for name in defaults(trl.KTOConfig):
+        assert getattr(ours, name) == getattr(theirs, name), name
+
+
 def test_resolved_settings(tmp_path):
     """What follows from what: sizes of rollouts, precision, checkpointing."""
     given = {
@@ -70,7 +81,7 @@ def test_resolved_settings(tmp_path):
         assert getattr(ours, name) == getattr(theirs, name), name
 
 
-@pytest.mark.parametrize("trainer", ["GRPOTrainer", "DPOTrainer"])
+@pytest.mark.parametrize("trainer", ["GRPOTrainer", "DPOTrainer", "KTOTrainer"])
 def test_arguments(trainer):
     ours, theirs = (
         list(signature(getattr(package, trainer)).parameters.values()) for package in (core, trl)

@@ -185,6 +185,7 @@ CALLS = {
         "TPO": {"loss_type": "sigmoid", "tpo_alpha": 1.0, "beta": 0.01, "learning_rate": 5e-7},
         "TPO-L": {"loss_type": "tpo-l", "tpo_l_gamma": 0.5, "max_length": 1024},
     },
+    "KTOConfig": {"KTO": {}},
 }
 HOMES = {"CPOConfig": cpo, "ORPOConfig": orpo, "TPOConfig": tpo}  # of TRL's experimental trainers
 HERE = {"use_cpu": True, "bf16": False}

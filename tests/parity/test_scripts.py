@@ -64,6 +64,11 @@ def data(tmp_path):
         "prompts": {"prompt": turns, "solution": [f"${2 * i}$" for i in range(8)]},
         "pairs": {"prompt": turns, "completion": answers},
         "preferences": {"prompt": turns, "chosen": answers, "rejected": answers[1:] + answers[:1]},
+        "labelled": {
+            "prompt": turns,
+            "completion": answers,
+            "label": [i % 2 == 0 for i in range(8)],
+        },
         "shared": {
             "conversations": [
                 [{"from": m["role"], "value": m["content"]} for m in (*p, *a)]
@@ -93,6 +98,21 @@ def test_dpo(losses, script, model, data):
     assert len(held_out) == 2
     assert load_file(out / "model.safetensors")
     assert "Direct Preference Optimization" in (out / "README.md").read_text()
+
+
+@pytest.mark.parametrize("form", ["labelled", "preferences"])
+def test_kto(form, script, model, data):
+    out = data / "out"
+    run(
+        script("kto"),
+        *("--model_name_or_path", model, "--dataset_name", data / form, "--output_dir", out),
+        *("--eval_strategy", "steps", "--eval_steps", "1", "--desirable_weight", "1.2"),
+    )
+    rows = [row for row in log(out) if "kl" in row]
+    assert len(rows) == len([row for row in log(out) if "eval_kl" in row]) == 2
+    assert rows[0]["rewards/chosen"] == pytest.approx(0, abs=1e-5)
+    assert load_file(out / "model.safetensors")
+    assert "Prospect Theoretic" in (out / "README.md").read_text()
 
 
 def run(module, *words):

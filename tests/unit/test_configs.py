@@ -4,7 +4,7 @@ import pytest
 from trl.trainer.grpo_config import GRPOConfig as TheirGRPO
 from trl.trainer.sft_config import SFTConfig as TheirSFT
 
-from core import GRPOConfig, SFTConfig
+from core import BCOConfig, DPOConfig, GRPOConfig, KTOConfig, SFTConfig
 from eval.errors import BadValue
 
 pytestmark = pytest.mark.versions
@@ -45,7 +45,7 @@ def test_names_and_defaults_are_trls(ours, theirs):
     assert {name: mine[name] for name in peer} == peer
 
 
-@pytest.mark.parametrize("ours", [GRPOConfig, SFTConfig])
+@pytest.mark.parametrize("ours", [GRPOConfig, SFTConfig, DPOConfig, KTOConfig, BCOConfig])
 def test_tables_name_fields(ours):
     names = {f.name for f in fields(ours)}
     tables = (ours.UNSUPPORTED, ours.CHOICES, ours.AT_LEAST, *ours.SEMANTICS.values())

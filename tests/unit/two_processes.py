@@ -18,7 +18,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 import core
 from core import (
     A2POTrainer,
+    BCOConfig,
+    BCOTrainer,
     GRPOTrainer,
+    KTOConfig,
+    KTOTrainer,
     PPOTrainer,
     RLOOTrainer,
     SFTConfig,
@@ -262,11 +266,46 @@ def of_pairs(method):
     return build
 
 
+def labelled(trainer, config, **changes):
+    """Labelled answers whose shift of rewards is that of the whole step."""
+
+    def make(folder, out, processes):
+        rows = [
+            {
+                "prompt": f"{i}+{i}=",
+                "completion": f"{2 * i + i % 2}" * (1 + i % 3),
+                "label": i % 2 == 0,
+            }
+            for i in range(10, 26)
+        ]
+        return trainer(
+            model=AutoModelForCausalLM.from_pretrained(folder),
+            args=config(
+                output_dir=str(out),
+                per_device_train_batch_size=4 // processes,
+                gradient_accumulation_steps=2,
+                learning_rate=1e-3,
+                num_train_epochs=2,
+                adam_epsilon=1e-3,
+                max_length=9,
+                batch_scope="step",
+                **QUIET,
+                **changes,
+            ),
+            train_dataset=Dataset.from_list(rows),
+            processing_class=AutoTokenizer.from_pretrained(folder),
+        )
+
+    return make
+
+
 CASES = {
     "sft": sft,
     "dpo": of_pairs("DPO"),
     "orpo": of_pairs("ORPO"),
     "tpo": of_pairs("TPO"),
+    "kto": labelled(KTOTrainer, KTOConfig, beta=1.0),
+    "bco": labelled(BCOTrainer, BCOConfig, beta=1.0),
     "selected": selected,
     "filled": filled,
     "filled up": filled_up,

@@ -1,0 +1,101 @@
+"""Base class of trainers of losses of given answers: their policy, rows and evaluation."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import torch
+from accelerate.utils import set_seed
+from datasets import Dataset, IterableDataset
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+
+from core.configs.answer_config import AnswerConfig
+from core.data.best_fit import Data
+from core.data.streams import check_dataset
+from core.forward.router import router_weight
+from core.trainers.offline import OfflineTrainer
+from core.trainers.setup import check_launch, check_streams, resolve_settings, without_dropout
+from core.trainers.vocabulary import policy_and_tokenizer
+from eval.errors import BadValue
+
+if TYPE_CHECKING:
+    from peft import PeftConfig  # of an extra
+
+
+class AnswerTrainer(OfflineTrainer):
+    """Trainer of losses of given answers; a subclass prepares, collates and scores them."""
+
+    args: AnswerConfig
+    _config: ClassVar[type[AnswerConfig]]
+
+    def __init__(
+        self,
+        model: str | PreTrainedModel,
+        args: AnswerConfig | None,
+        *,
+        data_collator: Callable[..., dict[str, Tensor]] | None,
+        train_dataset: Dataset | IterableDataset | None,
+        eval_dataset: Data | dict[str, Data] | None,
+        processing_class: PreTrainedTokenizerBase | None,
+        callbacks: list[TrainerCallback] | None,
+        optimizers: tuple[Optimizer | None, LambdaLR | None],
+        peft_config: "PeftConfig | None",
+    ):
+        check_dataset(train_dataset, "train_dataset")
+        # Set before transformers does, as `prepared` reads it.
+        self.args = args = resolve_settings(args, self._config, model, self._name)
+        check_streams(args, train_dataset, eval_dataset)
+        set_seed(args.seed)  # of the adapters
+        policy, self.tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
+        check_decoder(policy)
+        if args.disable_dropout:
+            without_dropout(policy)
+        self.router_weight = router_weight(policy, args.router_weight)
+        super().__init__(
+            model=policy,
+            args=args,
+            processing_class=self.tokenizer,
+            callbacks=callbacks or [],
+            optimizers=optimizers,
+            data_collator=cast(Any, data_collator or self.collator()),  # Any: transformers' type
+            train_dataset=self.prepared(train_dataset),
+            eval_dataset=self.evaluation_rows(eval_dataset),
+        )
+        check_launch(self)
+        self.model_accepts_loss_kwargs = True  # the loss divides by the rows of the whole step
+
+    @abstractmethod
+    def collator(self) -> Callable[..., dict[str, Tensor]]:
+        """Return the function that makes batches of the rows that `prepared` returns."""
+
+    def gather_rows(self, rows: Tensor) -> Tensor:
+        """Gather rows of a batch from all processes, without those repeated to fill it."""
+        return cast(Tensor, self.accelerator.gather_for_metrics(rows))
+
+    def check_outputs(self, return_outputs: bool) -> None:
+        """Raise `BadValue` if outputs are requested, as logits are never whole."""
+        if return_outputs:
+            raise BadValue(f"{type(self).__name__} computes no logits: leave return_outputs out")
+
+    def prediction_step(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Tensor],
+        prediction_loss_only: bool,  # noqa: ARG002 - there is nothing else
+        ignore_keys: list[str] | None = None,  # noqa: ARG002 - transformers' own
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """Return the loss of an evaluation batch alone."""
+        inputs = self._prepare_inputs(inputs)
+        with torch.no_grad(), self.compute_loss_context_manager():
+            return cast(Tensor, self.compute_loss(model, inputs)).detach(), None, None
+
+
+def check_decoder(model: PreTrainedModel) -> None:
+    """Raise `BadValue` if a model is an encoder-decoder, which reads prompts and answers apart."""
+    if model.config.is_encoder_decoder:
+        raise BadValue(
+            f"{type(model).__name__} is an encoder-decoder: expected a model that is a decoder"
+        )

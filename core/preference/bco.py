@@ -1,0 +1,199 @@
+"""Binary classifier optimisation, arXiv 2404.04656: labelled answers against their mean reward."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import torch
+from datasets import Dataset, IterableDataset
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+
+from core.configs.bco import BCOConfig
+from core.data.best_fit import Data
+from core.data.unpaired import PROMPT_TEXT
+from core.models.load import load_policy
+from core.preference.density_ratio import DensityRatio, PromptEmbedding, fit_density_ratio
+from core.preference.unpaired_collate import LABEL, WEIGHT, answers_of
+from core.preference.unpaired_trainer import UnpairedTrainer
+from core.trainers.resume import ProcessState
+from core.trainers.setup import refuse
+from eval.errors import BadValue
+
+if TYPE_CHECKING:
+    from peft import PeftConfig  # of an extra
+
+
+class BCOTrainer(UnpairedTrainer):
+    """Trainer of labelled answers, with the interface of `BCOTrainer` of TRL 1.13.
+
+    The shift of rewards is delta, the mean of all rewards seen in training. With `embedding_func`
+    undesirable answers are weighed by the density ratio of the prompts of both labels at their
+    prompt (underlying distribution matching).
+    """
+
+    args: BCOConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
+    _config = BCOConfig
+    _shift_metric = "delta"
+    _observes_evaluations = False
+    _name = "BCO"
+    _tag_names = ("bco",)
+    _paper = {  # noqa: RUF012 - a constant of the class
+        "title": "Binary Classifier Optimization for Large Language Model Alignment",
+        "id": "2404.04656",
+        "citation": """@article{jung2024binary,
+  title = {{Binary Classifier Optimization for Large Language Model Alignment}},
+  author = {Seungjae Jung and Gunsoo Han and Daniel Wontae Nam and Kyoung{-}Woon On},
+  year = {2024},
+  eprint = {arXiv:2404.04656},
+}""",
+    }
+    density_ratio: DensityRatio | None = None
+    _rewards_seen = (0.0, 0.0)  # their sum and number
+
+    def __init__(
+        self,
+        model: str | PreTrainedModel,
+        ref_model: PreTrainedModel | str | None = None,
+        args: BCOConfig | None = None,
+        train_dataset: Dataset | IterableDataset | None = None,
+        eval_dataset: Data | dict[str, Data] | None = None,
+        processing_class: PreTrainedTokenizerBase | None = None,
+        data_collator: Callable[..., dict[str, Tensor]] | None = None,
+        model_init: Callable[[], PreTrainedModel] | None = None,
+        callbacks: list[TrainerCallback] | None = None,
+        optimizers: tuple[Optimizer | None, LambdaLR | None] = (None, None),
+        preprocess_logits_for_metrics: Callable[..., Tensor] | None = None,
+        peft_config: "PeftConfig | None" = None,
+        compute_metrics: Callable[..., dict[str, float]] | None = None,
+        model_adapter_name: str | None = None,
+        ref_adapter_name: str | None = None,
+        embedding_func: Callable[..., Tensor] | None = None,
+        embedding_tokenizer: PreTrainedTokenizerBase | None = None,
+    ):
+        refuse(
+            type(self).__name__,
+            model_init=model_init,
+            preprocess_logits_for_metrics=preprocess_logits_for_metrics,
+            model_adapter_name=model_adapter_name,
+            ref_adapter_name=ref_adapter_name,
+        )
+        if (embedding_func is None) != (embedding_tokenizer is None):
+            raise BadValue(
+                "embedding_func and embedding_tokenizer: found one of them, expected both or none"
+            )
+        self.embedding_func, self.embedding_tokenizer = embedding_func, embedding_tokenizer
+        super().__init__(
+            model=model,
+            ref_model=load_policy(ref_model) if isinstance(ref_model, str) else ref_model,
+            args=args,
+            data_collator=data_collator,
+            train_dataset=train_dataset,
+            eval_dataset=eval_dataset,
+            processing_class=processing_class,
+            compute_metrics=compute_metrics,
+            callbacks=callbacks,
+            optimizers=optimizers,
+            peft_config=peft_config,
+        )
+
+    @property
+    def shift(self) -> float:
+        """The mean delta of the rewards seen, which counts as neither gain nor loss."""
+        return self.statistic
+
+    @property
+    def statistic(self) -> float:
+        """The mean delta of the rewards seen; 0 if there are none."""
+        total, count = self._rewards_seen
+        return total / count if count else 0.0
+
+    def take_sum(self, total: float, count: float) -> None:
+        """Add the rewards of a training step or micro-batch to those seen."""
+        before, number = self._rewards_seen
+        self._rewards_seen = before + total, number + count
+
+    def observations(
+        self,
+        model: nn.Module,
+        inputs: Mapping[str, Tensor],
+        references: list[Tensor],
+        rewards: Tensor | None,
+    ) -> Tensor:
+        """Return the rewards (B,) of the answers of a micro-batch."""
+        if rewards is not None:
+            return rewards
+        answers = answers_of(inputs)
+        with self.phases("forward"):
+            logps = self.policy_sums(model, answers)
+        return self.args.beta * self.log_ratios(logps, references[0], answers)
+
+    @property
+    def keeps_text(self) -> bool:
+        """Whether prepared rows keep the text of their prompt, which is embedded."""
+        return self.embedding_func is not None
+
+    def prepared(self, dataset: Data) -> Data:
+        """Return rows of token ids; with embeddings, those of undesirable answers are weighed.
+
+        The first dataset, which is trained on, fits the classifier of prompts.
+
+        Raises:
+            BadValue: settings of the weights are set without embeddings, or the dataset to be
+                weighed has no length or one label only.
+        """
+        c = self.args
+        c.check_matching(has_embeddings=self.embedding_func is not None)
+        rows = super().prepared(dataset)
+        if self.embedding_func is None:
+            return rows
+        if not isinstance(rows, Dataset):
+            raise BadValue(
+                "embedding_func with an IterableDataset, whose prompts cannot be read beforehand: "
+                "leave it out"
+            )
+        embed = PromptEmbedding(
+            embed=self.embedding_func,
+            tokenizer=self.embedding_tokenizer,
+            device=c.device,
+            size=c.per_device_train_batch_size,
+        )
+        if self.density_ratio is None:
+            self.density_ratio = self.fit_classifier(rows, embed)
+        places = places_of(rows, label=False)
+        weights = torch.ones(len(rows), dtype=torch.double)
+        if places:
+            ratio, embeddings = self.density_ratio, embed(rows.select(places)[PROMPT_TEXT])
+            weights[places] = ratio(embeddings, c.min_density_ratio, c.max_density_ratio)
+        return rows.add_column(WEIGHT, weights.tolist())
+
+    def fit_classifier(self, rows: Dataset, embed: PromptEmbedding) -> DensityRatio:
+        """Fit the classifier on prompts of both labels that `args.seed` draws.
+
+        Raises:
+            BadValue: there is one label only.
+        """
+        draw = torch.Generator().manual_seed(self.args.seed)
+        embeddings = list[Tensor]()
+        for label in (True, False):
+            places = places_of(rows, label=label)
+            if not places:
+                raise BadValue(f"embedding_func: expected prompts of both labels, none is {label}")
+            chosen = torch.randperm(len(places), generator=draw)[: self.args.prompt_sample_size]
+            embeddings.append(embed(rows.select([places[i] for i in chosen])[PROMPT_TEXT]))
+        return fit_density_ratio(*embeddings)
+
+    def own_state(self) -> ProcessState:
+        """Return the state of a trainer of rows, and the rewards seen."""
+        return {**super().own_state(), "rewards_seen": self._rewards_seen}
+
+    def take_state(self, state: ProcessState) -> None:
+        """Restore the state of a trainer of rows, and the rewards seen."""
+        super().take_state(state)
+        self._rewards_seen = state.get("rewards_seen", (0.0, 0.0))
+
+
+def places_of(rows: Dataset, *, label: bool) -> list[int]:
+    """Return the places of the answers with a label."""
+    return [place for place, value in enumerate(rows[LABEL]) if value == label]

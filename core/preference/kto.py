@@ -1,0 +1,119 @@
+"""Kahneman-Tversky optimisation, arXiv 2402.01306: labelled answers against a common baseline."""
+
+from collections.abc import Mapping
+
+import torch
+from datasets import Dataset
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+from transformers.trainer_utils import EvalLoopOutput
+from transformers.utils import logging
+
+from core.configs.kto import KTOConfig
+from core.data.best_fit import Data
+from core.losses.unpaired import baseline
+from core.preference.unpaired_collate import LABEL, answers_of
+from core.preference.unpaired_trainer import UnpairedTrainer
+
+HIGHEST = 4 / 3  # recommended weight of desirable answers over that of undesirable ones
+logger = logging.get_logger(__name__)
+
+
+class KTOTrainer(UnpairedTrainer):
+    """Trainer of labelled answers, with the interface of TRL's `KTOTrainer`.
+
+    The shift of rewards is beta z0, see `core.losses.unpaired.baseline`.
+    """
+
+    args: KTOConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
+    _config = KTOConfig
+    _shift_metric = "kl"
+    _observes_evaluations = True
+    _baseline = 0.0  # of the running step or evaluation
+    _name = "KTO"
+    _tag_names = ("kto",)
+    _paper = {  # noqa: RUF012 - a constant of the class
+        "title": "KTO: Model Alignment as Prospect Theoretic Optimization",
+        "id": "2402.01306",
+        "citation": """@article{ethayarajh2024kto,
+  title = {{KTO: Model Alignment as Prospect Theoretic Optimization}},
+  author = {Kawin Ethayarajh and Winnie Xu and Niklas Muennighoff and Dan Jurafsky and Douwe Kiela},
+  year = {2024},
+  eprint = {arXiv:2402.01306},
+}""",
+    }
+
+    @property
+    def statistic(self) -> float:
+        """The baseline z0, in nats."""
+        return self._baseline
+
+    @property
+    def shift(self) -> float:
+        """The reward beta z0 that counts as neither gain nor loss."""
+        return self.args.beta * self.statistic
+
+    def take_sum(self, total: float, count: float) -> None:
+        """Set z0 from the sum of log-ratios of `count` mismatched answers."""
+        self._baseline = baseline(total, count)
+
+    def observations(
+        self,
+        model: nn.Module,
+        inputs: Mapping[str, Tensor],
+        references: list[Tensor],
+        rewards: Tensor | None,  # noqa: ARG002 - those of mismatched answers are others
+    ) -> Tensor:
+        """Return the log-ratios (B,) of the mismatched answers of a micro-batch."""
+        answers = answers_of(inputs, mismatched=True)
+        with self.phases("forward"):
+            logps = self.policy_sums(model, answers)
+        return self.log_ratios(logps, references[1], answers)
+
+    def weights(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """Return the factors (B,) of the losses of a micro-batch."""
+        c, labels = self.args, inputs[LABEL]
+        factors = labels.new_tensor([c.undesirable_weight, c.desirable_weight], dtype=torch.double)
+        return factors[labels.long()]
+
+    def prepared(self, dataset: Data) -> Data:
+        """Return rows of token ids for the training; warn if the labels' weights are unequal."""
+        rows = super().prepared(dataset)
+        if isinstance(rows, Dataset):
+            self.warn_of_weights(rows)
+        return rows
+
+    def prepared_for_evaluation(self, dataset: Data) -> Data:
+        """Return rows of token ids for an evaluation."""
+        return super().prepared(dataset)
+
+    def warn_of_weights(self, rows: Dataset) -> None:
+        """Log a warning if one label is missing, or undesirable answers weigh much more or less."""
+        desirable = sum(rows[LABEL])
+        undesirable = len(rows) - desirable
+        if not desirable or not undesirable:
+            logger.warning(f"all {len(rows)} answers of train_dataset have one label")
+            return
+        lower = self.args.undesirable_weight * undesirable / desirable
+        if not lower <= self.args.desirable_weight <= HIGHEST * lower:
+            logger.warning(
+                f"{desirable} desirable answers of weight {self.args.desirable_weight:g} and "
+                f"{undesirable} undesirable ones of weight {self.args.undesirable_weight:g}: set "
+                f"desirable_weight to a value from {lower:.3g} to {HIGHEST * lower:.3g}"
+            )
+
+    def evaluation_loop(
+        self,
+        dataloader: DataLoader,
+        description: str,
+        prediction_loss_only: bool | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> EvalLoopOutput:
+        """Evaluate; with the scope "step", z0 is that of all held-out answers."""
+        self._is_ahead = self.args.reads_steps
+        if self._is_ahead:
+            self.observe(numbers for _, numbers in self.observations_with_references(dataloader))
+        return super().evaluation_loop(
+            dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
+        )

@@ -1,0 +1,144 @@
+"""Base class of trainers whose losses compare a policy with a frozen reference."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from datasets import Dataset, IterableDataset, concatenate_datasets
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+from torch.utils.data import DataLoader
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+
+from core.configs.reference import ReferenceConfig
+from core.data.best_fit import Data
+from core.data.streams import is_stream
+from core.forward.answers import answer_tokens
+from core.forward.batches import Batch
+from core.forward.logps import evaluating
+from core.preference.answer_trainer import AnswerTrainer
+from core.shards.adapters import refuse_adapters
+from core.shards.sharding import gather_weights, spread_weights
+from core.trainers.setup import refuse, without_dropout
+from eval.errors import BadValue
+
+if TYPE_CHECKING:
+    from peft import PeftConfig  # of an extra
+
+
+class ReferenceTrainer(AnswerTrainer):
+    """Trainer of losses that compare a policy with a frozen reference on given answers."""
+
+    args: ReferenceConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
+
+    def __init__(
+        self,
+        model: str | PreTrainedModel,
+        ref_model: PreTrainedModel | None = None,
+        args: ReferenceConfig | None = None,
+        data_collator: Callable[..., dict[str, Tensor]] | None = None,
+        train_dataset: Dataset | IterableDataset | None = None,
+        eval_dataset: Data | dict[str, Data] | None = None,
+        processing_class: PreTrainedTokenizerBase | None = None,
+        compute_metrics: Callable[..., dict[str, float]] | None = None,
+        callbacks: list[TrainerCallback] | None = None,
+        optimizers: tuple[Optimizer | None, LambdaLR | None] = (None, None),
+        quantization_config: object = None,
+        peft_config: "PeftConfig | None" = None,
+    ):
+        name = type(self).__name__
+        refuse(name, quantization_config=quantization_config, compute_metrics=compute_metrics)
+        check_reference(ref_model, model)
+        super().__init__(
+            model,
+            args,
+            data_collator=data_collator,
+            train_dataset=train_dataset,
+            eval_dataset=eval_dataset,
+            processing_class=processing_class,
+            callbacks=callbacks,
+            optimizers=optimizers,
+            peft_config=peft_config,
+        )
+        self.take_reference(ref_model, has_new_adapters=peft_config is not None)
+
+    @property
+    @abstractmethod
+    def reference_columns(self) -> tuple[str, ...]:
+        """Names of the columns of `reference_sums`."""
+
+    @abstractmethod
+    def reference_sums(self, batch: Mapping[str, Tensor]) -> list[Tensor]:
+        """Return the reference's log-probabilities (B,) of the answers of B rows, by column."""
+
+    def take_reference(self, ref_model: PreTrainedModel | None, *, has_new_adapters: bool) -> None:
+        """Set up the frozen reference: the given model, else the policy as it starts.
+
+        New adapters are off in it. Log-probabilities that are computed beforehand are added to the
+        datasets.
+        """
+        if ref_model is None:
+            self.keep_reference(adapters_off=has_new_adapters)
+        else:
+            if self.args.disable_dropout:
+                without_dropout(ref_model)
+            frozen = cast(nn.Module, ref_model.eval().requires_grad_(False))
+            self.ref_model = frozen.to(self.args.device)
+            if self.frame is not None:
+                spread_weights(self.ref_model, self.args.device)
+        if self.args.sync_ref_model:
+            refuse_adapters(self.policy(), "sync_ref_model=True")
+            self.move_reference()
+        if self.args.precompute_ref_log_probs:
+            self.train_dataset = self.with_reference(self.train_dataset)
+            datasets = self.eval_dataset
+            self.eval_dataset = (
+                {name: self.with_reference(data) for name, data in datasets.items()}
+                if isinstance(datasets, dict)
+                else datasets and self.with_reference(datasets)
+            )
+
+    def with_reference(self, dataset: Data) -> Data:
+        """Return a dataset with the reference's log-probabilities of the answers.
+
+        Raises:
+            BadValue: the dataset has no length.
+        """
+        if is_stream(dataset):
+            raise BadValue(
+                "precompute_ref_log_probs=True with an IterableDataset, which cannot be read "
+                "beforehand: leave it out"
+            )
+        size = self.args.precompute_ref_batch_size or self.args.per_device_train_batch_size
+        loader = DataLoader(dataset, batch_size=size, collate_fn=cast(Any, self.data_collator))
+        columns = [
+            self.gather_rows(torch.stack(self.reference_sums(batch), dim=1))
+            for batch in self.accelerator.prepare(loader)
+        ]
+        sums = torch.cat(columns).cpu()
+        by_name = {name: sums[:, i].tolist() for i, name in enumerate(self.reference_columns)}
+        return concatenate_datasets([dataset, Dataset.from_dict(by_name)], axis=1)
+
+    @torch.no_grad()
+    def reference_logps(self, batch: Batch) -> Tensor:
+        """Return the reference's log-probabilities (B, T) of the tokens of B answers."""
+        whole = gather_weights(self.reference(), self.frame)
+        with self.accelerator.autocast(), whole as reference, evaluating(reference):
+            return answer_tokens(reference, batch).logps
+
+    def references_of(self, inputs: Mapping[str, Tensor]) -> list[Tensor]:
+        """Return the columns of the reference that were computed beforehand, or compute them."""
+        if all(name in inputs for name in self.reference_columns):
+            return [inputs[name] for name in self.reference_columns]
+        return self.reference_sums(inputs)
+
+
+def check_reference(ref_model: PreTrainedModel | None, model: str | PreTrainedModel) -> None:
+    """Raise `BadValue` if the reference is the model that is trained."""
+    if ref_model is not None and ref_model is model:
+        raise BadValue(
+            "`model` and `ref_model` cannot be the same object: leave ref_model out, the "
+            "reference is a copy then"
+        )

@@ -1,0 +1,252 @@
+"""Base class of trainers of labelled answers: data, batches, the shift of rewards and metrics."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from core.configs.unpaired import UnpairedConfig
+from core.data.best_fit import Data
+from core.data.pairs import ANSWERS
+from core.data.unpaired import MISMATCHED, TOKENS, tokenize_unpaired
+from core.forward.answers import AnswerTokens, answer_tokens
+from core.forward.batches import Batch
+from core.forward.logps import evaluating
+from core.losses.unpaired import UNPAIRED, unpaired_losses
+from core.preference.reference import ReferenceTrainer
+from core.preference.unpaired_collate import (
+    LABEL,
+    UNPAIRED_REFS,
+    WEIGHT,
+    UnpairedCollator,
+    answers_of,
+)
+from eval.errors import BadValue
+
+
+class UnpairedTrainer(ReferenceTrainer):
+    """Trainer of losses of single answers, labelled desirable or not.
+
+    A loss compares the reward of an answer, beta log(pi / pi_ref), with a shift that other answers
+    make; a subclass says how.
+    """
+
+    args: UnpairedConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
+    _shift_metric: ClassVar[str]  # name of the logged `statistic`
+    _observes_evaluations: ClassVar[bool]  # whether held-out answers make a shift of their own
+    _is_ahead = False  # whether the statistic is that of all micro-batches of a step already
+
+    @property
+    @abstractmethod
+    def statistic(self) -> float:
+        """The number that other answers make and that the shift is made of."""
+
+    @property
+    @abstractmethod
+    def shift(self) -> float:
+        """The reward that counts as neither gain nor loss."""
+
+    @abstractmethod
+    def observations(
+        self,
+        model: nn.Module,
+        inputs: Mapping[str, Tensor],
+        references: list[Tensor],
+        rewards: Tensor | None,
+    ) -> Tensor:
+        """Return the numbers (B,) of a micro-batch of which the shift is made, without gradient.
+
+        Args:
+            model: The policy.
+            inputs: A micro-batch of B answers.
+            references: Log-probabilities of the reference, by `reference_columns`.
+            rewards: Rewards (B,) of the answers; None if they are not known yet.
+        """
+
+    @abstractmethod
+    def take_sum(self, total: float, count: float) -> None:
+        """Set the statistic from the sum of `count` observed numbers."""
+
+    def weights(self, inputs: Mapping[str, Tensor]) -> Tensor | None:
+        """Return the factors (B,) of the losses of a micro-batch; None if all are 1."""
+        return inputs.get(WEIGHT)
+
+    @property
+    def reference_columns(self) -> tuple[str, ...]:
+        """Names of the columns of `reference_sums`: of labelled, then of mismatched answers."""
+        return UNPAIRED_REFS if self.args.needs_mismatches else UNPAIRED_REFS[:1]
+
+    def collator(self) -> UnpairedCollator:
+        """Return the collator of labelled answers."""
+        pad = cast(int, self.tokenizer.pad_token_id)
+        return UnpairedCollator(pad, self.args.max_length, self.args.padding)
+
+    def prepared(self, dataset: Data) -> Data:
+        """Return rows of token ids from labelled answers or pairs, see `tokenize_unpaired`."""
+        return tokenize_unpaired(
+            dataset,
+            self.tokenizer,
+            max_length=self.args.max_length,
+            block=self.args.block,
+            seed=self.args.seed,
+            with_text=self.keeps_text,
+            workers=self.args.dataset_num_proc,
+        )
+
+    @property
+    def keeps_text(self) -> bool:
+        """Whether prepared rows keep the text of their prompt."""
+        return False
+
+    @torch.no_grad()
+    def reference_sums(self, batch: Mapping[str, Tensor]) -> list[Tensor]:
+        """Return the reference's log-probabilities (B,) of labelled and mismatched answers."""
+        parts = answers_of(batch), answers_of(batch, mismatched=True)
+        rows = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        return list(self.reference_logps(rows).sum(-1).chunk(len(self.reference_columns)))
+
+    @torch.no_grad()
+    def policy_sums(self, model: nn.Module, answers: Batch) -> Tensor:
+        """Return the policy's log-probabilities (B,) of answers, without gradient or dropout."""
+        with self.accelerator.autocast(), evaluating(model):
+            return answer_tokens(model, answers).logps.sum(-1)
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Tensor],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Tensor:
+        """Return the loss of a micro-batch of labelled answers, see `step_loss`.
+
+        Raises:
+            BadValue: outputs are requested, or a log-probability is not finite.
+        """
+        self.check_outputs(return_outputs)
+        answers, c = answers_of(inputs), self.args
+        with self.phases("forward"):
+            tokens = answer_tokens(model, answers, with_router=bool(self.router_weight))
+        with self.phases("reference"):
+            references = self.references_of(inputs)
+        rewards = c.beta * self.log_ratios(tokens.logps.sum(-1), references[0], answers)
+        is_observed = self.mode == "train" or self._observes_evaluations
+        if UNPAIRED[c.loss_name].has_shift and is_observed and not self._is_ahead:
+            self.observe([self.observations(model, inputs, references, rewards.detach())])
+        with self.phases("forward"):
+            losses = unpaired_losses(
+                c.loss_name,
+                rewards,
+                inputs[LABEL],
+                shift=self.shift,
+                weights=self.weights(inputs),
+            )
+        self.record({self._shift_metric: self.statistic}, weight=len(losses))
+        self.record_answers(rewards, tokens, inputs)
+        return self.step_loss(losses, tokens.router_loss, num_items_in_batch)
+
+    def log_ratios(self, logps: Tensor, ref_logps: Tensor, answers: Batch) -> Tensor:
+        """Return log(pi / pi_ref) (B,) of answers.
+
+        Raises:
+            BadValue: one is not finite; the message has its prompt and completion.
+        """
+        ratios = logps - ref_logps.to(logps)
+        if not ratios.isfinite().all():
+            row = int(ratios.isfinite().int().argmin())
+            prompt, completion = (
+                self.tokenizer.decode(answers[f"{name}_ids"][row][answers[f"{name}_mask"][row] > 0])
+                for name in ("prompt", "completion")
+            )
+            raise BadValue(
+                f"log-probability of {completion!r} after {prompt!r}: {logps[row].item()} under "
+                f"the policy, {ref_logps[row].item()} under the reference, expected finite "
+                "numbers; lower learning_rate, or look for NaN in the weights"
+            )
+        return ratios
+
+    def observe(self, numbers: Iterable[Tensor]) -> None:
+        """Set the statistic from observed numbers of micro-batches on all processes."""
+        values = torch.cat(list(numbers)).double()
+        sums = torch.stack([values.sum(), torch.ones_like(values).sum()])
+        total, count = cast(Tensor, self.accelerator.reduce(sums, reduction="sum")).tolist()
+        self.take_sum(total, count)
+
+    def observations_with_references(
+        self, batches: Iterable[dict[str, Tensor]]
+    ) -> Iterator[tuple[dict[str, Tensor], Tensor]]:
+        """Yield micro-batches with the columns of the reference, and the observed numbers."""
+        for batch in batches:
+            inputs = self._prepare_inputs(batch)
+            references = self.references_of(inputs)
+            columns = dict(zip(self.reference_columns, references, strict=True))
+            numbers = self.observations(
+                cast(nn.Module, self.model_wrapped), inputs, references, None
+            )
+            yield {**inputs, **columns}, numbers
+
+    def get_batch_samples(
+        self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
+    ) -> tuple[list[Any], Tensor | int | None]:  # Any: transformers' own
+        """Return the micro-batches of an optimizer step; observe several first for its scope."""
+        batches, count = super().get_batch_samples(epoch_iterator, num_batches, device)
+        self._is_ahead = self.args.reads_steps and len(batches) > 1
+        if self._is_ahead:
+            observations = list(self.observations_with_references(batches))
+            self.observe(numbers for _, numbers in observations)
+            batches = [batch for batch, _ in observations]
+        return batches, count
+
+    def step_loss(
+        self,
+        losses: Tensor,
+        router_loss: Tensor | None,
+        num_items_in_batch: Tensor | int | None,
+    ) -> Tensor:
+        """Return the sum of the losses (B,) of rows divided by the rows of the optimizer step.
+
+        Without `num_items_in_batch`, the divisor is B. The load-balancing loss of experts, divided
+        by the micro-batches of the step, is added.
+        """
+        balance = 0.0
+        if router_loss is not None:
+            is_whole = num_items_in_batch is not None
+            balance = self.weigh_balance(router_loss, whole_step=is_whole)
+        if self.mode == "eval":
+            rows = torch.stack([losses.detach() + balance, torch.ones_like(losses)], 1)
+            self._held_out.append(self.gather_rows(rows.double()))
+        whole_step = self.args.average_tokens_across_devices and num_items_in_batch is not None
+        processes = self.accelerator.num_processes if whole_step else 1
+        count = len(losses) if num_items_in_batch is None else num_items_in_batch
+        return losses.sum() / torch.as_tensor(count).clamp(min=1) * processes + balance
+
+    @torch.no_grad()
+    def record_answers(
+        self, rewards: Tensor, tokens: AnswerTokens, inputs: Mapping[str, Tensor]
+    ) -> None:
+        """Record rewards, log-probabilities and token statistics over all processes, by label."""
+        answers = answers_of(inputs)
+        lengths = answers["completion_mask"].sum(1)
+        columns = [inputs[LABEL], rewards, tokens.logps.sum(1), tokens.mean_logits.sum(1)]
+        columns += [tokens.entropy.sum(1), lengths, lengths + answers["prompt_mask"].sum(1)]
+        rows = self.gather_rows(torch.stack([column.double() for column in columns], 1))
+        labels, rewards, logps, logits, entropy, lengths, token_counts = rows.unbind(1)
+        self.count_tokens(token_counts.sum().item())
+        weight = lengths.sum().item()
+        self.record({"entropy": entropy.sum().item() / weight}, weight=weight)
+        means: list[float] = []
+        for name, side in zip(ANSWERS, (labels == 1, labels == 0), strict=True):
+            if not side.any():
+                continue
+            means.append(rewards[side].mean().item())
+            metrics = {f"rewards/{name}": means[-1], f"logps/{name}": logps[side].mean().item()}
+            self.record(metrics, weight=side.sum().item())
+            weight = lengths[side].sum().item()
+            self.record({f"logits/{name}": logits[side].sum().item() / weight}, weight=weight)
+        if len(means) == len(ANSWERS):
+            self.record({"rewards/margins": means[0] - means[1]}, weight=len(rows))
+
+    def _set_signature_columns_if_needed(self) -> None:
+        self._signature_columns = [*TOKENS, MISMATCHED, WEIGHT, *UNPAIRED_REFS]
