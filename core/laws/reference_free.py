@@ -15,7 +15,7 @@ from core.losses.reference_free import (
     reference_free_losses,
 )
 
-MEANS = ((-0.4, -0.9), (-1.5, -0.2), (-2.0, -2.5), (-0.1, -0.1))  # of chosen and rejected answers
+MEANS = ((-0.4, -0.9), (-1.5, -0.2), (-2.0, -2.5))  # of chosen and rejected answers
 SUMS = (-6.0, -2.5, -1.0, -0.2)
 
 

@@ -107,7 +107,8 @@ def training_identity(paper: Paper, run: RunRecord) -> tuple[str, int, bool]:
 def identical_trainings(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str]:
     """Yield a line for trainings of different arms or seeds with equal weights, samples or curves.
 
-    Sampled answers that training has not changed at all are reported as well.
+    Sampled answers that training has not changed at all are reported as well. Weights and samples
+    of trainings that diverged are not compared: none of their weights is a number.
     """
     first: dict[Hashable, RunRecord] = {}
     for run in runs:
@@ -119,10 +120,21 @@ def identical_trainings(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str
             "samples": [with_texts(row)["digest"] for row in run["scores"]],
             "curves": run["curves"],
         }
-        for name, part in parts.items():
+        compared = {"curves": run["curves"]} if has_diverged(run) else parts
+        for name, part in compared.items():
             first_run = first.setdefault((run["scale"], name, digest_of(part)), run)
             if training_identity(paper, first_run) != training_identity(paper, run):
                 yield f"{place_of(run)}: its {name} are those of {place_of(first_run)}"
+
+
+def has_diverged(run: RunRecord) -> bool:
+    """Return whether the norm of the gradient was no number at the end of a training.
+
+    A curve has no point where its metric is no number.
+    """
+    curves = run["curves"]
+    norms, losses = curves.get("grad_norm"), curves.get("loss")
+    return norms is not None and losses is not None and norms[-1][0] < losses[-1][0]
 
 
 def unchanged_samples(run: RunRecord) -> Iterator[str]:
