@@ -6,6 +6,7 @@ Where the sources disagree, and what is not the paper's here:
   repository speaks of 0.1.
 - TRL had it as `sigmoid` with `label_smoothing` up to 0.28, and ignores that since.
 - Model, data and rate are those of DPO.
+- Its remarks are about many epochs; 96 updates here read each pair about three times.
 """
 
 from math import log

@@ -9,8 +9,7 @@ from torch import Tensor
 from core.laws.preference_equations import Settings
 from core.losses.preference import Answers, Pairs, preference_losses
 
-# Chance of each action to win against each other: the first beats the second, which beats the
-# third, which beats the first.
+# Chances to win: the first action beats the second, which beats the third, which beats the first.
 CYCLE = torch.tensor([[0.5, 0.9, 0.3], [0.1, 0.5, 0.8], [0.7, 0.2, 0.5]], dtype=torch.float64)
 BEGUN = (0.6, 0.3, 0.1)
 STEP = 0.05  # 1 / beta

@@ -3,7 +3,7 @@
 All run the losses that train, in 64 bits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf, log
 
 import torch
@@ -16,7 +16,7 @@ from core.shards.reference import mix_into
 
 FARTHEST = 40.0  # times beta: the largest log-ratio that is tried
 HALVINGS = 80
-ROUNDS = 100  # of L-BFGS, for policies of a few actions
+ROUNDS = 300  # of L-BFGS, for policies of a few actions
 GAPS = (-3.0, -0.4, 0.0, 0.7, 2.5)
 
 
@@ -73,20 +73,29 @@ def bandit(loss: str, *, tau: float, pairs: Sequence[tuple[int, int]], actions: 
         pairs: Winner and loser of each pair.
         actions: The number A of actions.
     """
-    logits = torch.zeros(actions, dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.LBFGS([logits], max_iter=ROUNDS, line_search_fn="strong_wolfe")
     winners, losers = (torch.tensor(column) for column in zip(*pairs, strict=True))
-    settings = Settings([loss], beta=tau)
 
-    def mean_loss() -> float:
-        optimizer.zero_grad()
+    def loss_of(logits: Tensor) -> Tensor:
         ratios = logits.log_softmax(0) - log(1 / actions)
-        loss = preference_losses(pairs_of(ratios[winners], ratios[losers]), settings).losses.mean()
-        loss.backward()
-        return loss.item()
+        of_pairs = pairs_of(ratios[winners], ratios[losers])
+        return preference_losses(of_pairs, Settings([loss], beta=tau)).losses.mean()
 
-    optimizer.step(mean_loss)
-    return logits.detach().softmax(0)
+    return minimize(torch.zeros(actions, dtype=torch.float64), loss_of).softmax(0)
+
+
+def minimize(parameters: Tensor, loss: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the parameters at the minimum of a loss that L-BFGS finds from these."""
+    trained = parameters.clone().requires_grad_()
+    optimizer = torch.optim.LBFGS([trained], max_iter=ROUNDS, line_search_fn="strong_wolfe")
+
+    def closure() -> float:
+        optimizer.zero_grad()
+        value = loss(trained)
+        value.backward()
+        return value.item()
+
+    optimizer.step(closure)
+    return trained.detach()
 
 
 def winner(loss: str, *, tau: float) -> float:
@@ -119,10 +128,7 @@ def pairs_of(chosen: Tensor, rejected: Tensor) -> Pairs:
 
 
 def from_dpo(loss: str) -> Numbers:
-    """Return the differences of a loss of one pair to DPO's, of the value and of its slopes.
-
-    There are three numbers for each of several pairs.
-    """
+    """Return what a loss of one pair differs from DPO's by: value and both slopes of each pair."""
     differences: list[float] = []
     for gap in GAPS:
         rows = torch.tensor([[gap], [0.2]], dtype=torch.float64, requires_grad=True)

@@ -5,7 +5,7 @@ reward minus that of the other), and every pair of actions is judged.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import exp
 
 import torch
@@ -13,10 +13,9 @@ from torch import Tensor
 
 from core.laws.advantage_equations import Numbers
 from core.laws.preference_equations import Settings
-from core.laws.preference_optima import pairs_of
+from core.laws.preference_optima import minimize, pairs_of
 from core.losses.preference import exo, preference_losses
 
-ROUNDS = 300  # of L-BFGS
 CASES = ((0.0, 0.5, 1.0, 2.0), (0.0, 0.0, 0.0, 3.0), (0.0, 2.0, 2.0, 2.0))
 # Points of a grid; the better mode is on the left, the worse on the right.
 GRID = torch.linspace(-3, 3, 25, dtype=torch.float64)
@@ -64,21 +63,6 @@ def judged_loss(
         better, worse = torch.tensor(pairs).T
         losses.append(preference_losses(pairs_of(ratios[better], ratios[worse]), settings).losses)
     return torch.cat(losses).mean()
-
-
-def minimize(parameters: Tensor, loss: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the parameters at the minimum of a loss that L-BFGS finds from these."""
-    trained = parameters.clone().requires_grad_()
-    optimizer = torch.optim.LBFGS([trained], max_iter=ROUNDS, line_search_fn="strong_wolfe")
-
-    def closure() -> float:
-        optimizer.zero_grad()
-        value = loss(trained)
-        value.backward()
-        return value.item()
-
-    optimizer.step(closure)
-    return trained.detach()
 
 
 def on_grid(parameters: Tensor) -> Tensor:

@@ -44,12 +44,8 @@ def above_ideal_reference(*, beta: float = 0.5) -> Numbers:
     """
     columns = torch.tensor([*product(SUMS, repeat=4)], dtype=torch.float64).T
     chosen, rejected, ideal_chosen, ideal_rejected = columns
-    free = reference_free_losses(
-        answers_of(chosen),
-        answers_of(rejected),
-        CPO_LOSSES["sigmoid"],
-        Coefficients(beta=beta),
-    ).losses
+    row, c = CPO_LOSSES["sigmoid"], Coefficients(beta=beta)
+    free = reference_free_losses(answers_of(chosen), answers_of(rejected), row, c).losses
     sides = (
         Answers(logps=x.unsqueeze(1), ref_logps=y.unsqueeze(1), mask=torch.ones(len(x), 1).double())
         for x, y in ((chosen, ideal_chosen), (rejected, ideal_rejected))
