@@ -120,6 +120,9 @@ def start(
     }
 
 
+LOGGED = 4  # updates of pairs between two points of a curve
+
+
 def pairs_regime(
     suite: str, start: str, *, pairs: str, updates: int, rate: float, tokens: int, batch: int = 24
 ) -> Settings:
@@ -144,8 +147,8 @@ def pairs_regime(
         "per_device_train_batch_size": batch,
         "eval_max_tokens": tokens,
         "heldout_problems": 300,
-        "logging_steps": 4,
-        "heldout_every": updates // 2,
+        "logging_steps": LOGGED,
+        "heldout_every": max(1, updates // 2 // LOGGED) * LOGGED,
     }
 
 
