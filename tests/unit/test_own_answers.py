@@ -104,6 +104,7 @@ def test_the_divergence_along_a_training_is_nothing_first_and_at_the_end_that_of
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
     asked = asking(Claim("less", "Less.", probability("kl_to_start").of("dr-grpo") < 1.0))
     settings = ("heldout_kl=true", "heldout_every=1", "max_steps=2", "learning_rate=1e-3")
+    settings += ("logging_steps=2",)  # the steps between are logged, too
     chain = Chain(resolve(asked, arguments=settings))
     for stage in chain.training:
         stage.run()

@@ -131,6 +131,7 @@ class HeldOutCallback(TrainerCallback):
         measured = self.measured(state.global_step)
         for metric, value in measured.items():
             self.trainer._metrics["train"][metric].append(value)
+        control.should_log = True  # at this step, whichever others are logged
         if self.target is not None:
             self.stop_at_target(measured[HELD_OUT], self.target, state, control)
 
