@@ -54,8 +54,8 @@ def tokenize_unpaired(
         row.
 
     Raises:
-        BadValue: the value is no dataset or has images, a label is no boolean, a completion is
-            empty, both answers of a pair are equal, or no row is left.
+        BadValue: the value is no dataset or has images, a label is no boolean, a labelled
+            completion is empty, both answers of a pair are equal, or no row is left.
         MissingColumn: a column is missing.
     """
     rows = labelled_rows(dataset, seed)
@@ -63,7 +63,11 @@ def tokenize_unpaired(
     processes: dict[str, object] = {"num_proc": workers} if isinstance(dataset, Dataset) else {}
     encoded = rows.map(
         encode_labelled,
-        fn_kwargs={"tokenizer": tokenizer, "with_text": with_text},
+        fn_kwargs={
+            "tokenizer": tokenizer,
+            "with_text": with_text,
+            "may_be_empty": column_names(dataset) >= {*ANSWERS},
+        },
         remove_columns=sorted(columns - {"label"}),
         **processes,
     )
@@ -107,16 +111,20 @@ def split_pairs(columns: Mapping[str, Sequence[object]]) -> Mapping[str, Sequenc
     }
 
 
-def encode_labelled(row: Row, tokenizer: Tokenizer, *, with_text: bool = False) -> Row:
+def encode_labelled(
+    row: Row, tokenizer: Tokenizer, *, with_text: bool = False, may_be_empty: bool = False
+) -> Row:
     """Return the token ids of a row, its label and, if asked, the text of its prompt.
 
+    An answer of a pair may be empty, as one that a model ended at once.
+
     Raises:
-        BadValue: the label is no boolean, or the completion is empty.
+        BadValue: the label is no boolean, or the completion is empty and must not be.
     """
     label, completion = row["label"], row["completion"]
     if not isinstance(label, bool):
         raise BadValue(f"label={label!r} in the dataset: expected True or False")
-    if is_empty(completion):
+    if is_empty(completion) and not may_be_empty:
         raise BadValue(f"completion={completion!r} in the dataset: expected an answer")
     prompt_ids, completion_ids = encode_answer(row, tokenizer)
     text = {PROMPT_TEXT: pair_texts(row, tokenizer)[0]} if with_text else {}

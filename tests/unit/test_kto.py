@@ -246,6 +246,19 @@ def test_pairs_are_labelled_answers_in_a_drawn_order(build, tiny_tokenizer):
     assert sum(build(rows=implicit).train_dataset["label"]) == 12
 
 
+def test_an_answer_of_a_pair_may_end_at_once_and_a_labelled_one_may_not(tiny_tokenizer):
+    def said(text):
+        return [{"role": "assistant", "content": text}]
+
+    row = {"prompt": [{"role": "user", "content": "1+1="}]}
+    pair = Dataset.from_list([{**row, "chosen": said("2"), "rejected": said("")}])
+    prepared = list(tokenize_unpaired(pair, tiny_tokenizer))
+    assert sorted(row["label"] for row in prepared) == [False, True]
+    labelled = Dataset.from_list([{**row, "completion": said(""), "label": False}])
+    with pytest.raises(BadValue, match="expected an answer"):
+        tokenize_unpaired(labelled, tiny_tokenizer)
+
+
 def test_the_order_of_rows_is_that_of_the_data_unless_it_is_random(build):
     def read(**changes):
         trainer = build(per_device_train_batch_size=5, max_steps=2, **changes)
