@@ -61,9 +61,10 @@ def data_field(family: Family) -> str:
     from core.data.sets import find_sets
     from core.families.table import FAMILIES
 
-    data = "pocket-worked" if "completion" in family.columns else "gsm8k+math"
+    wanted = family.other_columns or family.columns
+    data = "pocket-worked" if "completion" in wanted else "gsm8k+math"
     available = {name for dataset in find_sets(data) for name in dataset.columns or ()}
-    missing = {*family.columns} - available
+    missing = {*wanted} - available
     for maker in FAMILIES.values():
         if missing and missing <= {*maker.gives}:
             return PREPARED_ROWS.format(maker=maker.name, data=data)
