@@ -2,6 +2,7 @@
 
 import copy
 import logging
+from dataclasses import fields
 from inspect import signature
 
 import pytest
@@ -31,6 +32,7 @@ ROWS = [
         "optimal_value": 0.5,
         "chosen": f"{a + b} is it",
         "rejected": f"{a * b + 20}",
+        "reference": f"it is {a + b}",
     }
     for a in range(4)
     for b in range(3)
@@ -168,12 +170,15 @@ def test_every_trainer_balances_experts_unless_it_is_told_not_to(name, tiny_toke
     for weight in (None, 0.0):
         config = getattr(core, name.replace("Trainer", "Config"))
         settings = {"logging_steps": 1, "max_steps": 1, "optim": "sgd", "save_strategy": "no"}
+        # Without the field it is the model's own weight that is trained with.
+        has_field = "router_aux_loss_coef" in {field.name for field in fields(config)}
+        settings |= {"router_aux_loss_coef": weight} if has_field else {}
+        own = OWN if has_field or weight is None else 0.0
         args = config(
             str(tmp_path),
             learning_rate=1.0,
             lr_scheduler_type="constant",
             max_grad_norm=0.0,
-            router_aux_loss_coef=weight,
             use_cpu=True,
             bf16=False,
             report_to="none",
@@ -185,7 +190,7 @@ def test_every_trainer_balances_experts_unless_it_is_told_not_to(name, tiny_toke
         starts = [vars(c)["__init__"] for c in trainer_class.__mro__ if "__init__" in vars(c)]
         needs = {name for start in starts[:-1] for name in signature(start).parameters}
         trainer = trainer_class(
-            model=built("qwen3_moe", router_aux_loss_coef=OWN),
+            model=built("qwen3_moe", router_aux_loss_coef=own),
             args=args,
             train_dataset=Dataset.from_list(ROWS),
             processing_class=tiny_tokenizer,

@@ -8,6 +8,7 @@ from grpo_runs import weights
 
 from core import GRPOConfig, SFTConfig, SFTTrainer
 from core.configs.idle import IDLE, effective_fields
+from core.paper import in_regime
 from core.settings.effective import effective
 from core.settings.layers import NO_SETTINGS, Sourced
 from core.settings.resolve import resolve
@@ -15,6 +16,7 @@ from core.settings.run_settings import NEUTRAL
 from core.stages.chain import Chain
 from core.stages.training import TIMES
 from eval.errors import BadValue
+from papers.aot import PAPER as AOT
 from papers.deepseekmath_grpo import PAPER
 
 # For each row of the table: settings that leave it idle, others for its fields, settings that do
@@ -173,6 +175,21 @@ UNSET = {
     "keep_sampling_mask": {"keep_sampling_mask": True, "top_k": 5},
 }
 
+OF_PAIRS = ("win_rates", "shuffles_rejected")  # fields of preparations, which False leaves out
+
+
+@pytest.mark.parametrize("name", OF_PAIRS)
+def test_a_field_of_pairs_counts_once_it_is_set(name):
+    def settings(**changes):
+        arm = in_regime("choice", num_prompts=9, **changes)
+        made = {"family": "own-pairs", "per_seed": True, **arm}
+        paper = replace(AOT, preparations={"shuffled": made})
+        return effective(resolve(paper, arm="shuffled"))["config"]
+
+    assert name not in settings()
+    assert settings(**{name: False}) == settings()
+    assert settings(**{name: True}) == settings() | {name: True}
+
 
 def key(**settings):
     return Chain(resolve(PAPER, arguments=arguments(settings))).train.key
@@ -192,7 +209,7 @@ def told(trainer):
 
 def test_every_field_of_every_row_is_tried():
     first = [row.fields[0] for row in IDLE]
-    assert sorted(first) == sorted([*CASES, *SFT_CASES, *REFUSED, *UNSET])
+    assert sorted(first) == sorted([*CASES, *SFT_CASES, *REFUSED, *UNSET, *OF_PAIRS])
     for config, cases in ((GRPOConfig, CASES | REFUSED), (SFTConfig, SFT_CASES)):
         names = [f.name for f in fields(config) if f.init and f.name not in config.UNSUPPORTED]
         for row in IDLE:
