@@ -11,15 +11,17 @@ from core.paper.registry import entries
 from core.verdicts.judge import judge_claim
 
 LEAST_CAUGHT = 0.9
+REFUTED = ["reward-diversity-tradeoff"]  # exact claims of papers that do not hold
 
 
 @pytest.fixture(scope="module")
 def laws():
-    """The laws of the losses and the exact claims of all papers, which all hold."""
+    """The laws of the losses and the exact claims of all papers that hold, all but one."""
     claims = [claim for entry in entries().values() for claim in entry.load().claims]
     exact = [c for c in claims if isinstance(c.test, Comparison) and c.test.kind == "exact"]
-    assert [claim.slug for claim in (*LAWS, *exact) if not holds(claim)] == []
-    return [*LAWS, *exact]
+    failing = [claim for claim in (*LAWS, *exact) if not holds(claim)]
+    assert [claim.slug for claim in failing] == REFUTED
+    return [claim for claim in (*LAWS, *exact) if claim not in failing]
 
 
 def forget(side):
