@@ -28,9 +28,9 @@ BETWEEN = (
 def inside(function: str, highest: str, lowest: str) -> Side:
     """Return the least distance of what lies between two divergences from both."""
     law_of = f"{POLICIES}:{function}"
+    top, bottom = law(law_of, highest), law(law_of, lowest)
     between = [law(law_of, name, order=order) for name, order in BETWEEN]
-    above = [law(law_of, highest) - middle for middle in between]
-    return least(*above, *(middle - law(law_of, lowest) for middle in between))
+    return least(*(top - middle for middle in between), *(middle - bottom for middle in between))
 
 
 def entropy(order: float) -> Side:

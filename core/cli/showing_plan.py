@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from core.run.claim_plans import ClaimPlan
     from core.run.plan import Plan
     from core.settings.memory import Cluster, Memory
-    from core.settings.resolve import Resolved
+    from core.settings.resolved import Resolved
 
 
 @dataclass(frozen=True, kw_only=True)

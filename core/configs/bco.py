@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.configs.unpaired import UnpairedConfig
+from core.configs.unpaired_config import UnpairedConfig
 from core.option import option
 from eval.errors import BadValue
 

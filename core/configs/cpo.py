@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.configs.reference_free import DECODERS, NOT_TAKEN, ReferenceFreeConfig
+from core.configs.reference_free_config import DECODERS, NOT_TAKEN, ReferenceFreeConfig
 from core.losses.reference_free import CPO_LOSSES, Coefficients, ReferenceFree
 from core.option import choice, option
 from eval.errors import BadValue

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from core.configs.pairs import PairConfig
-from core.configs.reference import ReferenceConfig
+from core.configs.pair_config import PairConfig
+from core.configs.reference_config import ReferenceConfig
 from core.configs.sft import TRUNCATIONS
 from core.losses.divergence_scores import DIVERGENCES
 from core.losses.preference import PREFERENCES, WIN_COLUMNS, Preference

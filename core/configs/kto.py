@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import ClassVar
 
-from core.configs.unpaired import UnpairedConfig
+from core.configs.unpaired_config import UnpairedConfig
 from core.losses.unpaired import UNPAIRED
 from core.option import choice, option
 from eval.errors import BadValue

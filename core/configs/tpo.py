@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.configs.reference_free import SMOOTHED_TOKENS, ReferenceFreeConfig
+from core.configs.reference_free_config import SMOOTHED_TOKENS, ReferenceFreeConfig
 from core.configs.sft import TRUNCATIONS
 from core.losses.reference_free import TPO_LOSSES, Coefficients, ReferenceFree
 from core.option import choice, option

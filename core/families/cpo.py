@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from core.families.pairs import PreferencePairs
+from core.families.preference_pairs import PreferencePairs
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.cpo import CPOConfig

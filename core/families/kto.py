@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.base import BaseConfig
     from core.configs.bco import BCOConfig
     from core.configs.kto import KTOConfig
-    from core.configs.unpaired import UnpairedConfig
+    from core.configs.unpaired_config import UnpairedConfig
     from core.preference.bco import BCOTrainer
     from core.preference.kto import KTOTrainer
 

@@ -47,7 +47,8 @@ def stationary_ratios(wins: Tensor) -> Tensor:
 
     The loss is a parabola in each, so that one step of Newton's method finds it.
     """
-    at_zero, at_one = (slopes(torch.full_like(wins, at), wins) for at in (0.0, 1.0))
+    ends = torch.cat([torch.zeros_like(wins), torch.ones_like(wins)])
+    at_zero, at_one = slopes(ends, wins.repeat(2)).chunk(2)
     return -at_zero / (at_one - at_zero)
 
 

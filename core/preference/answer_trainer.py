@@ -1,8 +1,8 @@
 """Base class of trainers of losses of given answers: their policy, rows and evaluation."""
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import torch
 from accelerate.utils import set_seed
@@ -23,6 +23,16 @@ from eval.errors import BadValue
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
+
+
+class Term(NamedTuple):
+    """A term of the loss of a micro-batch: the sum of `losses` (B,) over that of `counts` (B,).
+
+    In an optimizer step of several micro-batches the divisor is the sum over all of them.
+    """
+
+    losses: Tensor
+    counts: Tensor
 
 
 class AnswerTrainer(OfflineTrainer):
@@ -75,6 +85,39 @@ class AnswerTrainer(OfflineTrainer):
         """Gather rows of a batch from all processes, without those repeated to fill it."""
         return cast(Tensor, self.accelerator.gather_for_metrics(rows))
 
+    def step_loss(
+        self,
+        terms: Sequence[Term],
+        router_loss: Tensor | None,
+        num_items_in_batch: Tensor | int | None,
+    ) -> Tensor:
+        """Return the sum of the terms of the loss, each divided by its count in the optimizer step.
+
+        The first term has a loss of each row. The load-balancing loss of experts, divided by the
+        micro-batches of the step, is added.
+
+        Args:
+            terms: Terms of the loss of a micro-batch.
+            router_loss: Load-balancing loss of the micro-batch, if any.
+            num_items_in_batch: Counts of the terms; None for those of the micro-batch.
+        """
+        is_whole, balance = num_items_in_batch is not None, 0.0
+        if router_loss is not None:
+            balance = self.weigh_balance(router_loss, whole_step=is_whole)
+        if self.mode == "eval":
+            self.hold_out(terms, balance)
+        averages = self.args.average_tokens_across_devices and is_whole
+        processes = self.accelerator.num_processes if averages else 1
+        return sum_of_means(terms, num_items_in_batch) * processes + balance
+
+    @torch.no_grad()
+    def hold_out(self, terms: Sequence[Term], balance: Tensor | float) -> None:
+        """Add the terms of an evaluation batch, and the loss of experts, to the held-out loss."""
+        of_rows, *further_terms = terms
+        columns = [of_rows.losses + balance * of_rows.counts, of_rows.counts]
+        columns += [column for term in further_terms for column in term]
+        self._held_out.append(self.gather_rows(torch.stack(columns, 1).double()))
+
     def check_outputs(self, return_outputs: bool) -> None:
         """Raise `BadValue` if outputs are requested, as logits are never whole."""
         if return_outputs:
@@ -91,6 +134,14 @@ class AnswerTrainer(OfflineTrainer):
         inputs = self._prepare_inputs(inputs)
         with torch.no_grad(), self.compute_loss_context_manager():
             return cast(Tensor, self.compute_loss(model, inputs)).detach(), None, None
+
+
+def sum_of_means(terms: Sequence[Term], counts: Tensor | int | None) -> Tensor:
+    """Return the sum of the terms, each divided by its count; None for their own counts."""
+    own_counts = [term.counts.sum() for term in terms]
+    divisors = own_counts if counts is None else torch.as_tensor(counts).reshape(-1)
+    means = [term.losses.sum() / n.clamp(min=1) for term, n in zip(terms, divisors, strict=True)]
+    return torch.stack(means).sum()
 
 
 def check_decoder(model: PreTrainedModel) -> None:

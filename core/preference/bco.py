@@ -131,7 +131,7 @@ class BCOTrainer(UnpairedTrainer):
 
     @property
     def keeps_text(self) -> bool:
-        """Whether prepared rows keep the text of their prompt, which is embedded."""
+        """True if prompts are embedded, for which prepared rows keep their text."""
         return self.embedding_func is not None
 
     def prepared(self, dataset: Data) -> Data:

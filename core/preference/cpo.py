@@ -1,7 +1,7 @@
 """Contrastive preference optimisation, arXiv 2401.08417, with SimPO and AlphaPO beside it."""
 
 from core.configs.cpo import CPOConfig
-from core.preference.reference_free import ReferenceFreeTrainer
+from core.preference.reference_free_trainer import ReferenceFreeTrainer
 
 
 class CPOTrainer(ReferenceFreeTrainer):

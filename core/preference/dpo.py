@@ -1,12 +1,31 @@
 """Direct preference optimisation, arXiv 2305.18290, and the losses that TRL trains beside it."""
 
-from core.losses.preference import Pairs, PreferenceLosses, preference_losses
-from core.preference.referenced import ReferencedTrainer
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from core.configs.dpo import DPOConfig
+from core.data.pairs import REF_COLUMNS
+from core.forward.answers import AnswerTokens
+from core.losses.preference import (
+    WIN_COLUMNS,
+    Answers,
+    Pairs,
+    PreferenceLosses,
+    preference_losses,
+    sums_of,
+)
+from core.preference.answer_trainer import Term
+from core.preference.reference_trainer import ReferenceTrainer
+from core.preference.trainer import PreferenceTrainer, pair_metrics, tokens_of
 
 
-class DPOTrainer(ReferencedTrainer):
+class DPOTrainer(ReferenceTrainer, PreferenceTrainer):
     """Trainer of the losses of `PREFERENCES`, with the interface of TRL's `DPOTrainer`."""
 
+    args: DPOConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
+    _config = DPOConfig
     _name = "DPO"
     _tag_names = ("dpo",)
     _paper = {  # noqa: RUF012 - a constant of the class
@@ -24,3 +43,43 @@ class DPOTrainer(ReferencedTrainer):
     def pair_losses(self, pairs: Pairs) -> PreferenceLosses:
         """Return the losses that `loss_type` names; a method to override."""
         return preference_losses(pairs, self.args)
+
+    def loss_terms(self, tokens: AnswerTokens, inputs: Mapping[str, Tensor]) -> list[Term]:
+        """Return the loss of the pairs, and record their rewards and log-probabilities."""
+        with self.phases("reference"):
+            references = [sums.to(tokens.logps) for sums in self.references_of(inputs)]
+        with self.phases("forward"):
+            result = self.pair_losses(as_pairs(tokens, inputs, references))
+        sides = (result.scores.chosen, result.scores.rejected)
+        rewards = [self.args.beta * side.ratio for side in sides]
+        self.record_pairs(pair_metrics(rewards, [side.logp for side in sides]))
+        return [Term(result.losses, torch.ones_like(result.losses))]
+
+    @property
+    def reference_columns(self) -> tuple[str, ...]:
+        """Names of the columns of `reference_sums`: of chosen, then of rejected answers."""
+        return REF_COLUMNS
+
+    @torch.no_grad()
+    def reference_sums(self, batch: Mapping[str, Tensor]) -> list[Tensor]:
+        """Return the reference's log-probabilities (B,) of chosen and rejected answers."""
+        logps = self.reference_logps(tokens_of(batch))
+        halves = zip(logps.chunk(2), batch["completion_mask"].chunk(2), strict=True)
+        answers = [Answers(logps=x, ref_logps=x, mask=mask) for x, mask in halves]
+        return sums_of(Pairs(chosen=answers[0], rejected=answers[1]), self.args.ld_alpha)[1]
+
+
+def as_pairs(tokens: AnswerTokens, batch: Mapping[str, Tensor], references: list[Tensor]) -> Pairs:
+    """Return the pairs of a batch whose first half of rows are the chosen answers."""
+    columns = (tokens.logps, batch["completion_mask"], tokens.log_sum_squares)
+    halves = zip(*(column.chunk(2) for column in columns), strict=True)
+    win_rates = (batch.get(name) for name in WIN_COLUMNS)
+    chosen, rejected = (
+        Answers(
+            logps=logps, ref_logps=reference, mask=mask, log_sum_squares=squares, win_rates=wins
+        )
+        for (logps, mask, squares), reference, wins in zip(
+            halves, references, win_rates, strict=True
+        )
+    )
+    return Pairs(chosen=chosen, rejected=rejected)

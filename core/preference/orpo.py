@@ -8,7 +8,7 @@ from core.configs.orpo import ORPOConfig
 from core.losses.divergence_scores import log_sigmoid
 from core.losses.reference_free import ReferenceFreeLosses
 from core.preference.collate import PairCollator, WholeChosenCollator
-from core.preference.reference_free import ReferenceFreeTrainer
+from core.preference.reference_free_trainer import ReferenceFreeTrainer
 
 
 class ORPOTrainer(ReferenceFreeTrainer):

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from core.configs.tpo import TPOConfig
 from core.data.best_fit import Data
 from core.data.pairs import ANSWERS, GOLD, TRIPLE
-from core.preference.reference_free import ReferenceFreeTrainer
+from core.preference.reference_free_trainer import ReferenceFreeTrainer
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra

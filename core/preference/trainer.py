@@ -3,34 +3,21 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from transformers.utils import logging
 
-from core.configs.pairs import PairConfig
+from core.configs.pair_config import PairConfig
 from core.data.best_fit import Data
 from core.data.pairs import ANSWERS, REF_COLUMNS, token_columns, tokenize_pairs
 from core.forward.answers import AnswerTokens, answer_tokens
 from core.losses.preference import WIN_COLUMNS
-from core.preference.answer_trainer import AnswerTrainer
+from core.preference.answer_trainer import AnswerTrainer, Term
 from core.preference.collate import ANSWER_MASK, LABELS, PairCollator
 
-if TYPE_CHECKING:
-    pass  # of an extra
-
 logger = logging.get_logger(__name__)
-
-
-class Term(NamedTuple):
-    """A term of the loss of a micro-batch: the sum of `losses` (B,) over that of `counts` (B,).
-
-    In an optimizer step of several micro-batches the divisor is the sum over all of them.
-    """
-
-    losses: Tensor
-    counts: Tensor
 
 
 class PreferenceTrainer(AnswerTrainer):
@@ -78,17 +65,12 @@ class PreferenceTrainer(AnswerTrainer):
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor:
-        """Return the sum of the terms of the loss, each divided by its count in the optimizer step.
-
-        The first is that of the pairs. `num_items_in_batch` has the counts of the terms; without
-        it, they are those of `inputs`. The load-balancing loss of experts, divided by the
-        micro-batches of the step, is added.
+        """Return the loss of a micro-batch of pairs, see `step_loss`.
 
         Raises:
-            BadValue: outputs are requested, which are never whole.
+            BadValue: outputs are requested.
         """
         self.check_outputs(return_outputs)
-        is_whole = num_items_in_batch is not None
         with self.phases("forward"):
             tokens = answer_tokens(
                 model,
@@ -96,23 +78,9 @@ class PreferenceTrainer(AnswerTrainer):
                 with_squares=self.args.weighs_pairs,
                 with_router=bool(self.router_weight),
             )
-        terms, balance = self.loss_terms(tokens, inputs), 0.0
+        terms = self.loss_terms(tokens, inputs)
         self.record_tokens(tokens, inputs)
-        if tokens.router_loss is not None:
-            balance = self.weigh_balance(tokens.router_loss, whole_step=is_whole)
-        if self.mode == "eval":
-            self.hold_out(terms, balance)
-        averages = self.args.average_tokens_across_devices and is_whole
-        processes = self.accelerator.num_processes if averages else 1
-        return sum_of_means(terms, num_items_in_batch) * processes + balance
-
-    @torch.no_grad()
-    def hold_out(self, terms: Sequence[Term], balance: Tensor | float) -> None:
-        """Add the terms of an evaluation batch, and the loss of experts, to the held-out loss."""
-        of_pairs, *further_terms = terms
-        columns = [of_pairs.losses + balance * of_pairs.counts, of_pairs.counts]
-        columns += [column for term in further_terms for column in term]
-        self._held_out.append(self.gather_rows(torch.stack(columns, 1).double()))
+        return self.step_loss(terms, tokens.router_loss, num_items_in_batch)
 
     @torch.no_grad()
     def record_pairs(self, columns: Mapping[str, Tensor]) -> None:
@@ -153,14 +121,6 @@ class PreferenceTrainer(AnswerTrainer):
 
     def _set_signature_columns_if_needed(self) -> None:
         self._signature_columns = [*token_columns(self.answers), *REF_COLUMNS, *WIN_COLUMNS]
-
-
-def sum_of_means(terms: Sequence[Term], counts: Tensor | int | None) -> Tensor:
-    """Return the sum of the terms, each divided by its count; None for their own counts."""
-    own_counts = [term.counts.sum() for term in terms]
-    divisors = own_counts if counts is None else torch.as_tensor(counts).reshape(-1)
-    means = [term.losses.sum() / n.clamp(min=1) for term, n in zip(terms, divisors, strict=True)]
-    return torch.stack(means).sum()
 
 
 def pair_metrics(rewards: Sequence[Tensor], logps: Sequence[Tensor]) -> dict[str, Tensor]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from core.configs.unpaired import UnpairedConfig
+from core.configs.unpaired_config import UnpairedConfig
 from core.data.best_fit import Data
 from core.data.pairs import ANSWERS
 from core.data.unpaired import MISMATCHED, TOKENS, tokenize_unpaired
@@ -15,7 +15,8 @@ from core.forward.answers import AnswerTokens, answer_tokens
 from core.forward.batches import Batch
 from core.forward.logps import evaluating
 from core.losses.unpaired import UNPAIRED, unpaired_losses
-from core.preference.reference import ReferenceTrainer
+from core.preference.answer_trainer import Term
+from core.preference.reference_trainer import ReferenceTrainer
 from core.preference.unpaired_collate import (
     LABEL,
     UNPAIRED_REFS,
@@ -97,7 +98,7 @@ class UnpairedTrainer(ReferenceTrainer):
 
     @property
     def keeps_text(self) -> bool:
-        """Whether prepared rows keep the text of their prompt."""
+        """True if prepared rows keep the text of their prompt."""
         return False
 
     @torch.no_grad()
@@ -145,7 +146,8 @@ class UnpairedTrainer(ReferenceTrainer):
             )
         self.record({self._shift_metric: self.statistic}, weight=len(losses))
         self.record_answers(rewards, tokens, inputs)
-        return self.step_loss(losses, tokens.router_loss, num_items_in_batch)
+        terms = [Term(losses, torch.ones_like(losses))]
+        return self.step_loss(terms, tokens.router_loss, num_items_in_batch)
 
     def log_ratios(self, logps: Tensor, ref_logps: Tensor, answers: Batch) -> Tensor:
         """Return log(pi / pi_ref) (B,) of answers.
@@ -198,29 +200,6 @@ class UnpairedTrainer(ReferenceTrainer):
             self.observe(numbers for _, numbers in observations)
             batches = [batch for batch, _ in observations]
         return batches, count
-
-    def step_loss(
-        self,
-        losses: Tensor,
-        router_loss: Tensor | None,
-        num_items_in_batch: Tensor | int | None,
-    ) -> Tensor:
-        """Return the sum of the losses (B,) of rows divided by the rows of the optimizer step.
-
-        Without `num_items_in_batch`, the divisor is B. The load-balancing loss of experts, divided
-        by the micro-batches of the step, is added.
-        """
-        balance = 0.0
-        if router_loss is not None:
-            is_whole = num_items_in_batch is not None
-            balance = self.weigh_balance(router_loss, whole_step=is_whole)
-        if self.mode == "eval":
-            rows = torch.stack([losses.detach() + balance, torch.ones_like(losses)], 1)
-            self._held_out.append(self.gather_rows(rows.double()))
-        whole_step = self.args.average_tokens_across_devices and num_items_in_batch is not None
-        processes = self.accelerator.num_processes if whole_step else 1
-        count = len(losses) if num_items_in_batch is None else num_items_in_batch
-        return losses.sum() / torch.as_tensor(count).clamp(min=1) * processes + balance
 
     @torch.no_grad()
     def record_answers(

@@ -11,6 +11,7 @@ from core.records.record import Record
 from core.run.request import Order
 from core.run.units import run_in_processes, trial_units
 from core.run.work import Work
+from core.settings.resolve import at_factor
 from core.stages.chain import Chain
 from core.stages.record import unscored_record
 from core.verdicts.verdict_rows import ON_TRIAL_SEED
@@ -76,7 +77,7 @@ def run_gate_trials(
     factors = {tuning["arm"]: float(tuning["best"]) for tuning in tunings}
     resolved = {c.resolved.arm: c.resolved for c in work.chains if c.resolved.arm in arms}
     chains = [
-        Chain(arm_run.at_factor(factors.get(arm, 1.0)), arm_run.world.trial_seed)
+        Chain(at_factor(arm_run, factors.get(arm, 1.0)), arm_run.world.trial_seed)
         for arm, arm_run in resolved.items()
     ]
     units = trial_units(work.order, chains)

@@ -9,6 +9,7 @@ from core.records.record import Record, write_record
 from core.run.gate_trials import arms_behind_gates, claims_behind_gates
 from core.run.units import run_chains, run_in_processes, trial_units
 from core.run.work import Trials, Work
+from core.settings.resolve import at_factor
 from core.stages.chain import Chain
 from core.verdicts.trials import tuning_record
 from core.verdicts.up_to_date import recorded_trials
@@ -121,7 +122,7 @@ def select_chains(
         selection += chains
         factor = best_factors.get(arm, 1.0)
         if chains and factor != 1:
-            best = chains[0].resolved.at_factor(factor)
+            best = at_factor(chains[0].resolved, factor)
             selection += [Chain(best, chain.seed) for chain in chains]
     return selection
 

@@ -9,7 +9,8 @@ from core.paper import Evaluation, Paper
 from core.paper.registry import Entry, lineage
 from core.settings.differences import index_problems
 from core.settings.refusals import arms, check_arm, check_names, same_trainings
-from core.settings.resolve import Resolved, resolve
+from core.settings.resolve import resolve
+from core.settings.resolved import Resolved
 from core.settings.run_settings import RunSettings
 from core.verdicts.trials import compared_arms, same_trials, untried_rates
 from eval.errors import ReproError

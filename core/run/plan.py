@@ -10,7 +10,8 @@ from core.rollout.engine import ROWS
 from core.run.claim_plans import ClaimPlan, claim_plans
 from core.run.visible import visible_effects
 from core.settings.refusals import refuse
-from core.settings.resolve import Resolved, resolve
+from core.settings.resolve import resolve
+from core.settings.resolved import Resolved
 from core.settings.run_settings import TRIAL_SEED
 from core.stages.chain import Chain
 from core.stages.loading import scoring_of

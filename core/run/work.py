@@ -7,7 +7,8 @@ from core.records.places import check_writable, root
 from core.records.record import read_records
 from core.run.request import Order
 from core.settings.refusals import refuse, refuse_paper
-from core.settings.resolve import Resolved, resolve
+from core.settings.resolve import resolve
+from core.settings.resolved import Resolved
 from core.settings.run_settings import TRIAL_SEED
 from core.spread.launch import check_installed
 from core.stages.chain import Chain

@@ -8,7 +8,7 @@ from core.paper.page import PREPARED
 from core.settings.canonical import canonical
 from core.settings.layers import NO_SETTINGS
 from core.settings.own_trainer import trainer_key
-from core.settings.resolve import Resolved
+from core.settings.resolved import Resolved
 from core.settings.reward_keys import reward_key
 from core.settings.run_settings import BUNDLES, CHOOSING, IDLE, NEUTRAL, SCORING
 

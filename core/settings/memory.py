@@ -22,7 +22,7 @@ from core.families.family import Work
 from core.forward.head import CHUNK, GPU_CHUNK, KEPT
 from core.forward.micro_pieces import MANY_TOKENS, TOKENS
 from core.models.shapes import Shape
-from core.settings.resolve import Resolved, divide_batch
+from core.settings.resolved import Resolved, divide_batch
 from core.settings.run_settings import LAUNCHES
 from eval.errors import BadValue, UnknownName
 

@@ -12,7 +12,8 @@ from core.settings.bounds import check_held_out
 from core.settings.effective import effective
 from core.settings.layers import COMMAND_LINE
 from core.settings.own_trainer import load_trainer
-from core.settings.resolve import Resolved, resolve
+from core.settings.resolve import resolve
+from core.settings.resolved import Resolved
 from eval.errors import BadValue, ReproError
 from eval.json_lines import JsonFields
 from eval.sets.benchmarks import find_benchmark

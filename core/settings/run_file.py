@@ -9,7 +9,8 @@ import yaml
 
 from core.paper.registry import find_paper
 from core.settings.canonical import as_text, canonical
-from core.settings.resolve import Resolved, resolve
+from core.settings.resolve import resolve
+from core.settings.resolved import Resolved
 from eval.errors import BadValue, MissingFile
 from eval.json_lines import JsonObject
 

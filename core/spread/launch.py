@@ -10,7 +10,8 @@ from pathlib import Path
 from shutil import which
 
 from core.paper.registry import find_paper
-from core.settings.resolve import Resolved, resolve
+from core.settings.resolve import resolve
+from core.settings.resolved import Resolved
 from core.settings.run_settings import RunSettings
 from core.spread.checkpoints import last_checkpoint
 from core.spread.launcher import ENDED, FAILED, OUTPUTS

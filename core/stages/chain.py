@@ -9,7 +9,8 @@ from core.families.family import SEEN
 from core.families.worlds import POCKET
 from core.models.builds import build_of, is_trained_here
 from core.paper.page import PREPARED
-from core.settings.resolve import Resolved, resolve
+from core.settings.resolve import resolve
+from core.settings.resolved import Resolved
 from core.settings.run_settings import LARGEST_SEED
 from core.stages.data import Data
 from core.stages.evaluate import Answering, Evaluate, evaluations

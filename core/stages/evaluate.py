@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from core.claims import START
 from core.paper import Evaluation, Paper
 from core.samplers.journal import Journal
-from core.settings.resolve import Resolved
+from core.settings.resolved import Resolved
 from core.settings.run_settings import RunSettings
 from core.stages.loading import Loading, scoring_of
 from core.stages.sources import model_folder, source_of

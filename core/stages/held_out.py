@@ -4,7 +4,7 @@ from pathlib import Path
 
 from core.data.sources import Row
 from core.settings.layers import REGIME
-from core.settings.resolve import HELD_OUT_ROWS, Resolved
+from core.settings.resolved import HELD_OUT_ROWS, Resolved
 from core.stages.data import read_rows, split_rows
 from eval.terminal import say
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from core.models.chat_templates import template_text
 from core.models.folders import ADAPTERS, locate
 from core.samplers.serve_command import VLLM_SERVE, command_words
-from core.settings.resolve import Resolved
+from core.settings.resolved import Resolved
 from core.settings.run_settings import EVAL_ENGINES
 from core.stages.kernels import advise_on_bfloat16
 from eval.errors import BadValue, UnknownName

@@ -18,7 +18,7 @@ from core.records.record import (
 )
 from core.records.run_samples import write_run_samples
 from core.records.schema import QuantityChange, RunRecord
-from core.settings.resolve import Resolved
+from core.settings.resolved import Resolved
 from core.settings.run_settings import CHOOSING, NEUTRAL
 from core.stages.browse import write_page
 from core.stages.chain import Chain

@@ -9,7 +9,7 @@ from core.families.family import Making
 from core.records.files import file_digest, write_atomic
 from core.samplers.journal import Journal
 from core.settings.effective import effective
-from core.settings.resolve import Resolved
+from core.settings.resolved import Resolved
 from core.stages.data import ROWS, Data, MadeRows, read_rows, split_rows
 from core.stages.evaluate import JOURNAL, Answering
 from core.stages.loading import loading_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from core.records.places import MODEL
 from core.settings.effective import effective
-from core.settings.resolve import Resolved
+from core.settings.resolved import Resolved
 from core.stages.data import Data
 from core.stages.sources import source_of
 from core.stages.stage import Policy

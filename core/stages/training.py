@@ -28,7 +28,7 @@ from core.records.places import MODEL
 from core.rewards.verifiers import check_rewards
 from core.settings.canonical import digest_of
 from core.settings.own_trainer import load_trainer
-from core.settings.resolve import Resolved
+from core.settings.resolved import Resolved
 from core.settings.run_settings import RunSettings
 from core.spread.checkpoints import SealCallback, last_checkpoint
 from core.spread.launch import Models

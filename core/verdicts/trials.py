@@ -13,7 +13,8 @@ from core.records.fair import best_of
 from core.records.record import Record, new_record
 from core.records.schema import TrialRow
 from core.settings.effective import effective
-from core.settings.resolve import Resolved
+from core.settings.resolve import at_factor
+from core.settings.resolved import Resolved
 from core.settings.run_settings import HELD_OUT, TRIAL_SEED
 from core.stages.chain import Chain
 from eval.errors import BadValue
@@ -56,7 +57,7 @@ def trials_of(resolved: Resolved) -> list[Resolved]:
     run = resolved.run
     rate_is_set = "learning_rate" in resolved.overrides
     if resolved.family.trains and run.heldout_problems and not rate_is_set:
-        return [resolved.at_factor(factor) for factor in run.rate_factors]
+        return [at_factor(resolved, factor) for factor in run.rate_factors]
     if run.rate_factors and "rate_factors" in resolved.overrides:
         why = "learning_rate is given" if rate_is_set else "no problems are held out to choose by"
         raise BadValue(f"rate_factors={run.rate_factors}: {why}; leave one of the two out")

@@ -7,7 +7,8 @@ from core.claims import START, Claim, Need, Untestable
 from core.families.family import SEEN
 from core.families.table import find_family
 from core.paper import Paper
-from core.settings.resolve import Resolved, resolve
+from core.settings.resolve import resolve
+from core.settings.resolved import Resolved
 from core.settings.run_settings import BENCHMARK, HELD_OUT, HELD_OUT_KL, RunSettings
 
 SAME: Mapping[str, RunSettings] = MappingProxyType({})

@@ -12,7 +12,8 @@ from core.records.sample_files import score_rows
 from core.records.schema import Record, RunRecord, TuningRecord, runs_of, tunings_of
 from core.records.sealed import is_sealed
 from core.settings.canonical import canonical
-from core.settings.resolve import Resolved, resolve
+from core.settings.resolve import resolve
+from core.settings.resolved import Resolved
 from core.settings.run_settings import HELD_OUT, TRIAL_SEED
 from core.stages.chain import Chain
 from core.stages.record import request_of, size_of

@@ -12,7 +12,7 @@ from transformers.integrations.integration_utils import WandbCallback
 
 from core.records.notes import read_note, write_note
 from core.settings.canonical import as_text
-from core.settings.resolve import Resolved
+from core.settings.resolved import Resolved
 
 ID = "wandb-id.json"  # the note in the stage's folder that holds it
 

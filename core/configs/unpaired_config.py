@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from core.configs.reference import ReferenceConfig
+from core.configs.reference_config import ReferenceConfig
 from core.losses.unpaired import UNPAIRED
 from core.option import choice
 from eval.errors import BadValue
@@ -54,12 +54,12 @@ class UnpairedConfig(ReferenceConfig):
 
     @property
     def reads_steps(self) -> bool:
-        """Whether the shift of rewards is the same in all micro-batches of an optimizer step."""
+        """True if the shift of rewards is the same in all micro-batches of an optimizer step."""
         return self.batch_scope == STEP
 
     @property
     def needs_mismatches(self) -> bool:
-        """Whether the loss reads answers to other prompts."""
+        """True if the loss reads answers to other prompts."""
         return UNPAIRED[self.loss_name].needs_mismatches
 
     @property

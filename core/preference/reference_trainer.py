@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
-from core.configs.reference import ReferenceConfig
+from core.configs.reference_config import ReferenceConfig
 from core.data.best_fit import Data
 from core.data.streams import is_stream
 from core.forward.answers import answer_tokens

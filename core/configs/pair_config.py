@@ -9,7 +9,7 @@ class PairConfig(AnswerConfig):
 
     @property
     def kept_tokens(self) -> str:
-        """Which tokens of a long sequence are kept, a row of `TRUNCATIONS`."""
+        """The row of `TRUNCATIONS` that says which tokens of a long sequence are kept."""
         return getattr(self, "truncation_mode", "keep_start")
 
     @property

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.configs.pairs import PairConfig
+from core.configs.pair_config import PairConfig
 from core.losses.reference_free import Coefficients, ReferenceFree
 from core.option import option
 

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
-from core.configs.reference_free import ReferenceFreeConfig
+from core.configs.reference_free_config import ReferenceFreeConfig
 from core.data.best_fit import Data
 from core.data.sft import IGNORED
 from core.forward.answers import AnswerTokens
@@ -21,8 +21,9 @@ from core.losses.reference_free import (
     negative_log_likelihood,
     reference_free_losses,
 )
+from core.preference.answer_trainer import Term
 from core.preference.collate import ANSWER_MASK, LABELS
-from core.preference.trainer import PreferenceTrainer, Term, pair_metrics
+from core.preference.trainer import PreferenceTrainer, pair_metrics
 from core.trainers.setup import refuse
 from core.trainers.uncalled_methods import PREFERENCE_METHODS
 from eval.errors import BadValue
