@@ -73,9 +73,11 @@ class Drift:
 
     def log_ratios(self, sampler: PolicySampler, shares: slice) -> list[tuple[float, int]]:
         """Return the log-ratio of each of the policy's answers to some rows, and its length."""
-        cast(nn.Module, self.start).to(sampler.model.device)
+        start = cast(nn.Module, self.start)
+        start.to(sampler.model.device)
         with evaluating(sampler.model):
             both = answers_of_both(sampler, self.start, self.rows[shares], self.tokens)
+        start.to("cpu")  # so that training has a device's memory to itself
         pairs = zip(both.policy, both.start, strict=True)
         return [((a.logps - b.logps).sum().item(), len(a.logps)) for a, b in pairs]
 
