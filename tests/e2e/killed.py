@@ -24,7 +24,7 @@ PHASES = {
     "Accelerator.backward": "backward",
     "AcceleratedOptimizer.step": "optimizer",
     "SyncReferenceCallback.on_step_end": "reference moves",
-    "HeldOutCallback.accuracies": "held-out",
+    "HeldOutCallback.measured": "held-out",
     "OnPolicyTrainer.log": "log",
     "Trainer._save_checkpoint": "checkpoint",
     "rotate_checkpoints": "old checkpoint removed",
