@@ -7,7 +7,7 @@ ROUNDING = 1e-6  # a temperature or a deviation may be rounded to 32 bits
 
 
 def _equal(slug: str, statement: str, function: str) -> Claim:
-    errors: Law = law(f"core.laws.{function}")
+    errors: Law = law(f"core.{function}")
     return Claim(slug, statement, errors.about(0.0, within=ROUNDING))
 
 
@@ -15,132 +15,132 @@ LAWS: tuple[Claim, ...] = (
     _equal(
         "ratios",
         "Ratios of tokens and completions are the quotients, products and geometric means stated.",
-        "surrogate_equations:ratio_errors",
+        "equations.surrogates:ratio_errors",
     ),
     _equal(
         "surrogates",
         "The loss of a token is that of its paper's equation, at any ratio and either sign of A.",
-        "surrogate_equations:surrogate_errors",
+        "equations.surrogates:surrogate_errors",
     ),
     _equal(
         "means",
         "Token losses are averaged as the paper of each aggregate states.",
-        "mean_equations:aggregate_errors",
+        "equations.means:aggregate_errors",
     ),
     _equal(
         "logged-clips",
         "The tokens that are logged as clipped are those that the clip leaves without gradient.",
-        "logged_clips:clip_errors",
+        "equations.logged_clips:clip_errors",
     ),
     _equal(
         "logged-caps",
         "The tokens that are logged as capped are those whose weight is CISPO's cap.",
-        "logged_clips:cap_errors",
+        "equations.logged_clips:cap_errors",
     ),
     _equal(
         "rare-tokens",
         "A rare token has a probability below 0.1; its rise is the difference of probabilities.",
-        "logged_clips:rare_errors",
+        "equations.logged_clips:rare_errors",
     ),
     _equal(
         "advantages",
         "Rewards become advantages by the baseline and deviation stated; an absent one counts 0.",
-        "advantage_equations:aggregation_errors",
+        "equations.advantages:aggregation_errors",
     ),
     _equal(
         "estimators",
         "Every estimator of completions gives the advantage that its paper states.",
-        "advantage_equations:estimator_errors",
+        "equations.advantages:estimator_errors",
     ),
     _equal(
         "step-advantages",
         "A token's advantage is the sum of the scores of steps that end at it or later.",
-        "advantage_equations:process_errors",
+        "equations.advantages:process_errors",
     ),
     _equal(
         "token-advantages",
         "Rewards to go and generalised advantages of tokens are the stated sums, whitened.",
-        "return_equations:token_errors",
+        "equations.returns:token_errors",
     ),
     _equal(
         "rewards-of-tokens",
         "A trained token is paid minus its weighted KL, the last one the outcome as well.",
-        "return_equations:placed_errors",
+        "equations.returns:placed_errors",
     ),
     _equal(
         "whitening",
         "Nearly equal numbers are divided by sqrt(variance + 1e-8); a single one becomes 0.",
-        "return_equations:small_spread_errors",
+        "equations.returns:small_spread_errors",
     ),
     _equal(
         "sampling-weights",
         "Weights against the engine's policy are bounded, masked or rejected as stated.",
-        "weight_equations:weight_errors",
+        "equations.weights:weight_errors",
     ),
     _equal(
         "off-policy-mask",
         "Bad answers are left out if their drift from the sampler exceeds the threshold.",
-        "weight_equations:near_errors",
+        "equations.weights:near_errors",
     ),
     _equal(
         "entropy-selection",
         "A share of tokens by entropy is that with the greatest, or with the least.",
-        "weight_equations:entropy_errors",
+        "equations.weights:entropy_errors",
     ),
     _equal(
         "selections",
         "The completions selected of a group are the varied, shortest or most efficient ones.",
-        "weight_equations:selection_errors",
+        "equations.weights:selection_errors",
     ),
-    _equal("kl-estimates", "The KL estimates are k1, k2 and k3.", "mean_equations:kl_errors"),
+    _equal("kl-estimates", "The KL estimates are k1, k2 and k3.", "equations.means:kl_errors"),
     _equal(
         "kl-penalty",
         "The KL is added to the loss with its weight, and with the ratio if it is corrected.",
-        "mean_equations:penalised_errors",
+        "equations.means:penalised_errors",
     ),
     _equal(
         "adaptive-kl",
         "The KL weight is halved below two thirds of the target, doubled above three halves of it.",
-        "mean_equations:adaptive_kl_errors",
+        "equations.means:adaptive_kl_errors",
     ),
     _equal(
         "supervised-losses",
         "Labelled tokens cost -log pi, and pi times that in dynamic fine-tuning.",
-        "mean_equations:supervised_errors",
+        "equations.means:supervised_errors",
     ),
     _equal(
         "value-losses",
         "The loss of a value, its clip and the explained variance are those of PPO's code.",
-        "mean_equations:value_errors",
+        "equations.means:value_errors",
     ),
     _equal(
         "perception",
         "PAPO's objective is gamma KL - eta H - eta' H'.",
-        "mean_equations:perception_errors",
+        "equations.means:perception_errors",
     ),
     _equal(
         "implicit-rewards",
         "The implicit reward of a completion is beta times the sum of its log ratios.",
-        "mean_equations:implicit_errors",
+        "equations.means:implicit_errors",
     ),
     _equal(
         "preferences",
         "The loss of a pair is that of its paper's equation, also where long answers count less.",
-        "preference_equations:loss_errors",
+        "equations.preferences:loss_errors",
     ),
     _equal(
         "divergences",
         "The score of an answer is the derivative of its divergence at the ratio of the policies.",
-        "preference_equations:divergence_errors",
+        "equations.preferences:divergence_errors",
     ),
     _equal(
         "pair-weights",
         "Losses of a pair are summed by their weights, and multiplied by WPO's of both answers.",
-        "preference_equations:weight_errors",
+        "equations.preferences:weight_errors",
     ),
     _equal(
         "padding",
         "Padding behind the end of a completion changes no loss and no gradient.",
-        "padding:padding_changes",
+        "laws.padding:padding_changes",
     ),
 )

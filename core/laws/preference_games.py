@@ -6,7 +6,7 @@ Arithmetic of 64 bits.
 import torch
 from torch import Tensor
 
-from core.laws.preference_equations import Settings
+from core.equations.preferences import Settings
 from core.losses.preference import Answers, Pairs, preference_losses
 
 # Chances to win: the first action beats the second, which beats the third, which beats the first.

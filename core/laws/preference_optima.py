@@ -9,8 +9,8 @@ from math import inf, log
 import torch
 from torch import Tensor, nn
 
-from core.laws.advantage_equations import Numbers
-from core.laws.preference_equations import Settings
+from core.equations.advantages import Numbers
+from core.equations.preferences import Settings
 from core.losses.preference import Answers, Pairs, preference_losses
 from core.shards.reference import mix_into
 

@@ -5,8 +5,8 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from core.laws.advantage_equations import Numbers
-from core.laws.preference_equations import Settings
+from core.equations.advantages import Numbers
+from core.equations.preferences import Settings
 from core.losses.preference import Answers, Pairs, preference_losses
 from core.losses.reference_free import (
     CPO_LOSSES,

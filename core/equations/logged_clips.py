@@ -6,7 +6,7 @@ from math import exp, log
 import torch
 from torch import Tensor
 
-from core.laws.stated import ADVANTAGES, OLD, formula_error, rollout
+from core.equations.stated import ADVANTAGES, OLD, formula_error, rollout
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.loss_statistics import (
     CAPPING,

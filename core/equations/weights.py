@@ -8,7 +8,7 @@ from math import exp, inf, isnan, nan
 import torch
 from torch import Tensor
 
-from core.laws.stated import Tokens, formula_error, mean, repeated_rows, rollout
+from core.equations.stated import Tokens, formula_error, mean, repeated_rows, rollout
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.entropy import ENDS, EntropyConfig
 from core.losses.estimators import Scored

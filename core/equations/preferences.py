@@ -7,7 +7,7 @@ from math import exp, fsum, log
 
 import torch
 
-from core.laws.advantage_equations import Numbers, error
+from core.equations.advantages import Numbers, error
 from core.losses.divergence_scores import DIVERGENCES
 from core.losses.preference import PREFERENCES, Answers, Pairs, preference_losses
 

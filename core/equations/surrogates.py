@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from itertools import product
 from math import exp, log
 
-from core.laws.stated import ENGINE, KEPT, OLD, Tokens, clip, formula_error, mean, rollout
+from core.equations.stated import ENGINE, KEPT, OLD, Tokens, clip, formula_error, mean, rollout
 from core.losses.batch import PolicyConfig
 from core.losses.policy import LOSS_TYPES
 from core.losses.ratio import RATIOS

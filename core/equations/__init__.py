@@ -1,0 +1,1 @@
+"""Losses, advantages and weights beside the equations of their papers in plain numbers."""
