@@ -13,6 +13,7 @@ from core.profiles.mechanisms import MECHANISMS, PLAIN
 from core.profiles.trainings import TRAININGS
 from core.settings.layers import PROFILE, REGIME
 from core.settings.own_trainer import load_trainer
+from core.settings.refusals import refuse_paper
 from core.settings.resolve import resolve
 from core.settings.run_settings import RUN_FIELDS, RunSettings
 from eval.errors import BadValue, UnknownName
@@ -57,9 +58,14 @@ def named_algorithm(name: str) -> Algorithm:
     if name in MECHANISMS:
         return MECHANISMS[name]
     place, colon, attribute = name.partition(":")
-    is_file = place.endswith(".py")
-    is_class = is_file and isinstance(getattr(use(place), attribute, None), type)
-    if place in entries() or (is_file and not is_class):
+    if place.endswith(".py"):
+        module = use(place)
+        if isinstance(getattr(module, attribute, None), type):
+            return algorithm_of_class(name)
+        if attribute and not hasattr(module, "PAPER"):
+            raise BadValue(f"{name}: the file defines no class {attribute}, and no PAPER with arms")
+        return algorithm_of_arm(find_paper(place), attribute or None)
+    if place in entries():
         return algorithm_of_arm(find_paper(place), attribute or None)
     if not colon:
         raise UnknownName("algorithm", name, {*entries(), *MECHANISMS}, "repro list")
@@ -79,7 +85,12 @@ def algorithm_of_class(name: str) -> Algorithm:
 
 
 def algorithm_of_arm(paper: Paper, arm: str | None = None) -> Algorithm:
-    """Return the algorithm of an arm of a paper as it runs at the small scale."""
+    """Return the algorithm of an arm of a paper as it runs at the small scale.
+
+    Raises:
+        BadValue: the paper is not run here.
+    """
+    refuse_paper(paper)
     resolved = resolve(paper, arm=arm, scale=SCALE)
     settings = {
         name: setting.value

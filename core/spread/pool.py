@@ -18,6 +18,8 @@ from eval.terminal import say
 PYTHON = (sys.executable, "-P")
 COMMAND = "core.cli.main"  # the module of the command `repro`
 REPRO = (*PYTHON, "-m", COMMAND)
+# One thread, and no progress bars, whose every state would be a line.
+OF_CHILDREN = {"OMP_NUM_THREADS": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
 
 
 class FailedUnit(ReproError, RuntimeError):
@@ -82,7 +84,7 @@ def start_process(unit: Unit, stderr: int) -> subprocess.Popen[bytes] | Forked:
         unit: The command.
         stderr: File descriptor that its standard error is written to.
     """
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, **OF_CHILDREN}
     if unit.program == REPRO and can_fork(environment):
         return Forked(COMMAND, unit.arguments, environment, stderr)
     return subprocess.Popen(
