@@ -3,6 +3,7 @@
 import json
 import signal
 from random import Random
+from typing import NamedTuple
 
 import pytest
 from changed_settings import changed
@@ -26,6 +27,17 @@ SMALL = (
     "save_steps=1",
 )
 FIRST = "one update a rollout"
+OF_PAIRS = (
+    "max_steps=12",
+    "per_device_train_batch_size=4",
+    "save_steps=3",
+    "logging_steps=2",
+    "learning_rate=0.003",
+    "eval_max_tokens=12",
+    "eval_limit=2",
+    "at_k_samples=2",
+    "at_k_limit=2",
+)
 CASES = {
     FIRST: ("max_steps=10", "per_device_train_batch_size=8", "heldout_every=2"),
     "several updates a rollout, a moving reference": (
@@ -73,6 +85,35 @@ PLANS = {
     ),
     "W&B": ("log", "checkpoint", "forward", "end of training"),
 }
+
+
+class Answers(NamedTuple):
+    """A training on given answers, and where it is killed."""
+
+    family: str
+    settings: tuple[str, ...]
+    plan: tuple[str, ...]
+
+
+OF_GIVEN = ("forward", "optimizer", "log", "checkpoint", "seal", WRITE, "end of training", "record")
+ANSWERS = {
+    "pairs, log-probabilities of the reference computed beforehand": Answers(
+        "dpo", ("precompute_ref_log_probs=true",), ("reference", "reference", *OF_GIVEN)
+    ),
+    "pairs, a moving reference": Answers(
+        "dpo", ("sync_ref_model=true", "ref_model_sync_steps=2"), ("reference moves", *OF_GIVEN)
+    ),
+    "pairs, no reference": Answers("cpo", ("gradient_accumulation_steps=2",), OF_GIVEN),
+    "labelled answers, a running mean of rewards": Answers("bco", (), OF_GIVEN),
+}
+PAPER = """
+from core.paper import Paper
+
+PAPER = Paper(
+    slug="given", title="", arxiv="", family="{family}", model="", data="", benchmarks=("gsm8k",),
+    arms={{"given": {{}}}}, claims=(),
+)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -123,15 +164,8 @@ def result(root):
     return {**content, **records, "log": log}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("case", CASES)
-def test_killed_run_ends_as_a_whole_one(case, server, data, tiny_model, tmp_path):
-    asked = (*RUN, f"model={tiny_model}", *changed(SMALL, *CASES[case]))
-    env = {
-        "REPRO_DATA": str(data),
-        "WANDB_MODE": "offline",
-        "WANDB_SILENT": "true",
-    }
+def check_kills(server, tmp_path, asked, env, plan, random):
+    """Compare a run that is killed at each point of a plan with one that is not; return its log."""
 
     def run(root, **how):
         root.mkdir(exist_ok=True)
@@ -140,10 +174,8 @@ def test_killed_run_ends_as_a_whole_one(case, server, data, tiny_model, tmp_path
     status, said, counts = run(tmp_path / "whole", hooked=True)
     assert status == 0, said
     whole = result(tmp_path / "whole")
-    steps = whole["log"][-1]["step"]
-    assert any(row.get("reward_std") for row in whole["log"])
     killed = []
-    for point in points(PLANS[case], counts, steps, Random(case)):
+    for point in points(plan, counts, whole["log"][-1]["step"], random):
         status, said, _ = run(tmp_path / "killed", **point)
         assert status == -(signal.SIGXFSZ if "file_size" in point else signal.SIGKILL), (
             point,
@@ -153,9 +185,48 @@ def test_killed_run_ends_as_a_whole_one(case, server, data, tiny_model, tmp_path
     status, said, _ = run(tmp_path / "killed")
     assert status == 0, (killed, said)
     assert result(tmp_path / "killed") == whole, killed
+    return whole["log"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", CASES)
+def test_killed_run_ends_as_a_whole_one(case, server, data, tiny_model, tmp_path):
+    asked = (*RUN, f"model={tiny_model}", *changed(SMALL, *CASES[case]))
+    env = {
+        "REPRO_DATA": str(data),
+        "WANDB_MODE": "offline",
+        "WANDB_SILENT": "true",
+    }
+    log = check_kills(server, tmp_path, asked, env, PLANS[case], Random(case))
+    assert any(row.get("reward_std") for row in log)
     if case == "W&B":
         for name in ("whole", "killed"):
-            check_wandb(tmp_path / name, whole["log"])
+            check_wandb(tmp_path / name, log)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", ANSWERS)
+def test_killed_run_on_given_answers_ends_as_a_whole_one(case, server, data, tiny_model, tmp_path):
+    paper = tmp_path / "given.py"
+    paper.write_text(PAPER.format(family=ANSWERS[case].family))
+    pairs = [{"prompt": f"{i}+{i}=?", "chosen": f"{2 * i}", "rejected": f"{i}"} for i in range(40)]
+    file = tmp_path / "pairs.jsonl"
+    file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs[1:]))
+    asked = (
+        "one",
+        paper,
+        "--arm",
+        "given",
+        "--seed",
+        0,
+        f"data={file}",
+        f"model={tiny_model}",
+        *OF_PAIRS,
+    )
+    env = {"REPRO_DATA": str(data)}
+    plan = ANSWERS[case].plan
+    log = check_kills(server, tmp_path, (*asked, *ANSWERS[case].settings), env, plan, Random(case))
+    assert log[-2]["rewards/margins"] > 0.01
 
 
 def check_wandb(root, log):
