@@ -28,9 +28,9 @@ SMALL = (
 )
 FIRST = "one update a rollout"
 OF_PAIRS = (
-    "max_steps=12",
+    "max_steps=24",
     "per_device_train_batch_size=4",
-    "save_steps=3",
+    "save_steps=1",
     "logging_steps=2",
     "learning_rate=0.003",
     "eval_max_tokens=12",
@@ -72,7 +72,7 @@ TRAINING = (
     "seal",
     "between steps",
 )
-ONCE = ("end of training", "record")  # phases that a run goes through once
+ONCE = ("reference", "end of training", "record")  # phases that a run goes through once
 LATER = ("end of training", "eval", "samples", "record")
 WRITE = "large file"
 PLANS = {
@@ -138,14 +138,18 @@ def data(tmp_path_factory):
     return folder
 
 
-def points(plan, counts, steps, random):
-    """How to kill: at a call of a phase, early enough that calls are left to die at; in a write."""
+def points(plan, counts, steps, random, *, whole_steps):
+    """How to kill: at a call of a phase, early enough that calls are left to die at; in a write.
+
+    A phase of each step is left after some whole steps, so that a checkpoint is there.
+    """
     for phase in plan:
         if phase == WRITE:  # smaller than the optimizer's state, larger than the log
             yield {"file_size": random.randrange(20_000, 80_000)}
         else:
             calls = counts[phase] if phase in ONCE else counts[phase] // steps
-            yield {"point": (phase, random.randint(1, max(1, calls)))}
+            before = 0 if phase in ONCE else whole_steps * calls
+            yield {"point": (phase, before + random.randint(1, max(1, calls)))}
 
 
 def result(root):
@@ -164,7 +168,7 @@ def result(root):
     return {**content, **records, "log": log}
 
 
-def check_kills(server, tmp_path, asked, env, plan, random):
+def check_kills(server, tmp_path, asked, env, plan, random, *, whole_steps=0):
     """Compare a run that is killed at each point of a plan with one that is not; return its log."""
 
     def run(root, **how):
@@ -175,7 +179,8 @@ def check_kills(server, tmp_path, asked, env, plan, random):
     assert status == 0, said
     whole = result(tmp_path / "whole")
     killed = []
-    for point in points(plan, counts, whole["log"][-1]["step"], random):
+    steps = whole["log"][-1]["step"]
+    for point in points(plan, counts, steps, random, whole_steps=whole_steps):
         status, said, _ = run(tmp_path / "killed", **point)
         assert status == -(signal.SIGXFSZ if "file_size" in point else signal.SIGKILL), (
             point,
@@ -225,7 +230,8 @@ def test_killed_run_on_given_answers_ends_as_a_whole_one(case, server, data, tin
     )
     env = {"REPRO_DATA": str(data)}
     plan = ANSWERS[case].plan
-    log = check_kills(server, tmp_path, (*asked, *ANSWERS[case].settings), env, plan, Random(case))
+    asked = (*asked, *ANSWERS[case].settings)
+    log = check_kills(server, tmp_path, asked, env, plan, Random(case), whole_steps=2)
     assert log[-2]["rewards/margins"] > 0.01
 
 
