@@ -42,6 +42,7 @@ def keys(*arguments, **variables):
     return {row["stage"]: row["key"] for row in json.loads(plan.stdout)["stages"]}
 
 
+@pytest.mark.long
 def test_parent_and_children_train_the_same_weights_under_the_same_key(tmp_path, settings):
     few = changed(settings, "max_steps=1", "heldout_problems=0")
     for jobs in (1, 2):  # this process trains, and those that it starts
@@ -57,6 +58,7 @@ def test_parent_and_children_train_the_same_weights_under_the_same_key(tmp_path,
     assert acted["rounding"]
 
 
+@pytest.mark.long
 def test_kernels_that_act_are_in_the_key_of_what_a_processor_computes():
     pinned, plain = keys(), keys(ATEN_CPU_CAPABILITY="default")
     changed = {stage for stage, key in pinned.items() if plain[stage] != key}
@@ -71,6 +73,7 @@ def test_kernels_that_are_asked_for_are_those_that_are_pinned():
         assert subprocess.check_output(command, env=place, text=True) == f"{KERNELS}\n"
 
 
+@pytest.mark.long
 def test_kernels_chosen_too_late_are_refused():
     late = LATE + "check()"
     wrong = "default"

@@ -70,6 +70,7 @@ def write_rows(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+@pytest.mark.long
 def test_readme_leads_from_a_reward_and_rows_to_a_verdict_in_ten_lines(here, repro, settings):
     section = README.read_text().split("## Your own question")[1].split("\n## ")[0]
     _, code, command, shown = re.findall(r"```\w*\n(.*?)```", section, re.DOTALL)

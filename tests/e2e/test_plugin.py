@@ -160,6 +160,7 @@ def runs(root, slug):
     return [record for record in written if record["kind"] == "run"]
 
 
+@pytest.mark.long
 def test_a_plug_in_brings_its_own_data_reward_benchmark_and_twin(repro, tmp_path, settings):
     result = repro("run", "own-sums", "--jobs", "1", *settings)
     assert result.returncode == 0, result.stderr
@@ -172,6 +173,7 @@ def test_a_plug_in_brings_its_own_data_reward_benchmark_and_twin(repro, tmp_path
     assert repro("check", "own-sums").returncode == 0
 
 
+@pytest.mark.long
 def test_a_plug_in_is_installed_listed_planned_and_run(repro, tmp_path, settings):
     listed = repro("list")
     assert "low-kl" in listed.stdout
@@ -189,6 +191,7 @@ def test_a_plug_in_is_installed_listed_planned_and_run(repro, tmp_path, settings
     assert set(states.values()) == {"done"}
 
 
+@pytest.mark.long
 def test_a_file_is_a_plug_in_without_being_installed(uninstalled, file, tmp_path, settings):
     result = uninstalled("run", file, "--jobs", "2", "--seeds", "2", *settings)
     assert result.returncode == 0, result.stderr

@@ -26,6 +26,7 @@ def test_exit_codes_and_messages_are_those_of_the_command():
     assert (code, "nobody" in said) == (2, True)
 
 
+@pytest.mark.long
 def test_a_module_that_the_parent_imports_runs_without_a_warning(tmp_path):
     parent = tmp_path / "parent.py"
     parent.write_text(

@@ -95,6 +95,7 @@ def test_the_same_run_is_identical_and_changes_nothing_published(ran, root, publ
     assert not list((root / "runs" / "results").glob(f"{SLUG}/*.json"))
 
 
+@pytest.mark.long
 def test_another_kernel_path_is_equal_within_rounding_and_changes_nothing_published(
     ran, root, published
 ):

@@ -26,6 +26,7 @@ for token in ("hf_of_nobody", "hf_of_a_test"):
 """
 
 
+@pytest.mark.long
 def test_a_model_and_its_card_are_sent_after_the_run(root, settings):
     """Two commands in one process: the hub does not know the user of the first."""
     few = ("benchmarks=gsm8k", "heldout_problems=0", "max_steps=1")

@@ -128,6 +128,7 @@ def test_with_json_standard_output_is_json_alone(repro, settings):
     assert "a library says" in result.stderr
 
 
+@pytest.mark.long
 def test_force_does_everything_again_and_comes_to_the_same_record(done, repro, settings):
     del done
     before = [p.name for p in record_files(PAPER)]

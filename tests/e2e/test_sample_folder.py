@@ -32,6 +32,7 @@ def files(folder):
     return {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.startswith(".")}
 
 
+@pytest.mark.long
 def test_kill_9_twice_ends_with_the_same_bytes(repro, tiny_model, tmp_path):
     """Killed in the third batch, then, resumed, between the samples and their page."""
     straight, cut = tmp_path / "straight", tmp_path / "cut"

@@ -40,6 +40,7 @@ def servers():
     return [one for one in children if "serve" in one.cmdline()]
 
 
+@pytest.mark.long
 def test_a_run_is_answered_by_a_server_that_it_starts_for_each_model(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
     (here,) = run_order(Order(paper=PAPER, arguments=SHORT)).runs
@@ -53,6 +54,7 @@ def test_a_run_is_answered_by_a_server_that_it_starts_for_each_model(tmp_path, m
     assert not servers()
 
 
+@pytest.mark.long
 def test_an_evaluation_starts_one_and_ends_it(repro, tmp_path):
     suite = ("--benchmarks", "pocket-gsm8k", "--limit", "6", "--max-tokens", "30", "--json")
     served = ("--engine", "server", "--serve", SERVE, "--out", tmp_path / "there")

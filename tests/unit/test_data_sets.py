@@ -37,6 +37,7 @@ def test_rows_that_are_generated_are_those_that_the_table_states(row):
         assert set(rows.column_names) == set(row.columns)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", DEMONSTRATIONS, ids=lambda row: row.name)
 def test_demonstrations_have_the_mistakes_of_their_seed(row):
     one, again, other = (row.source.for_seed(s).rows(row.name, "train", None) for s in (3, 3, 4))

@@ -132,6 +132,7 @@ def test_the_declared_fields_are_those_of_the_configs():
     assert json.loads(out) == json.loads(json.dumps(declared()))
 
 
+@pytest.mark.long
 def test_torch_and_transformers_are_whole_when_they_are_imported_later():
     code, out, errors = run(f"{DECLARED}\n{LATER}")
     assert code == 0, errors
@@ -142,6 +143,7 @@ def test_torch_and_transformers_are_whole_when_they_are_imported_later():
     ]
 
 
+@pytest.mark.long
 def test_effective_settings_without_torch_are_those_with_it():
     code, out, errors = run(
         DECLARED.replace("import declared", "import effective_settings").replace(
@@ -193,6 +195,7 @@ def test_a_light_command_loads_no_torch(arguments, tmp_path):
     assert loaded == LIGHT
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [("plan", "ppo"), ("check", "ppo")], ids=" ".join)
 def test_a_command_that_loaded_torch_once_here_loads_none_again(arguments, tmp_path):
     """A plan for the CPU measures its kernels, and a check imports the functions of laws."""

@@ -30,6 +30,7 @@ def both(build_llama, tiny_tokenizer, tmp_path_factory):
     return device_apart.everything(folder, folder, "cpu"), found["numbers"], found["misplaced"]
 
 
+@pytest.mark.long
 def test_a_device_computes_what_the_cpu_does(both):
     """Up to rounding: its sums are those of other layouts, and AdamW is the one for devices."""
     here, there, _ = both

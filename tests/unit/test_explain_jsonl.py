@@ -61,6 +61,7 @@ def test_fresh_run_starts_the_log_anew(tmp_path):
     assert len(read_log(path)) == 2
 
 
+@pytest.mark.long
 def test_kill_9_while_writing_leaves_at_most_one_cut_line(tmp_path):
     path = tmp_path / "log.jsonl"
     script = (

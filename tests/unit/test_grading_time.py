@@ -45,6 +45,7 @@ def test_words_around_a_number_are_those_that_a_choice_of_ways_reads():
     assert 500 < sum(bool(WORDS.fullmatch(t)) for t in texts) < 19_000
 
 
+@pytest.mark.long
 def test_twenty_thousand_hostile_texts_are_graded_within_a_bound_each():
     """Runs of pieces that patterns repeat, mixed scripts and open braces, up to 100 kB."""
     grade(r"\boxed{\sqrt{9}}", "3")  # starts the worker, which is no part of a verdict

@@ -50,6 +50,7 @@ def survives(mutant, laws):
     return True
 
 
+@pytest.mark.long
 def test_laws_notice_36_of_40_changes(laws):
     drawn = Random(0).sample(mutants(), 40)
     survivors = [str(mutant) for mutant in drawn if survives(mutant, laws)]

@@ -30,6 +30,7 @@ def record():
     return newest
 
 
+@pytest.mark.long
 def test_the_world_is_the_recorded_one(record):
     assert record["data"] == pocket_digest()
 

@@ -130,6 +130,7 @@ INDUCTOR = pytest.param(  # a step of one layer, for a C++ compiler takes second
 )
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
 @pytest.mark.parametrize(
     ("kind", "backend", "few"), [("grpo", "aot_eager", {"max_steps": 2}), INDUCTOR]

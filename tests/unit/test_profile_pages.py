@@ -43,6 +43,7 @@ def test_the_published_effects_are_those_of_the_published_records():
         assert effect.error == pytest.approx(recorded.error, rel=1e-3)
 
 
+@pytest.mark.long
 def test_a_finding_of_every_published_algorithm_is_supported_by_its_scores():
     """The comparisons that it names are computed again from the records, at one learning rate."""
     columns = columns_of(profiles(Shelf.PUBLISHED))

@@ -165,6 +165,7 @@ def test_looks_decide_at_most_five_percent_without_an_effect(looks: tuple[Look, 
     assert look_rate(looks, 3.0, runs=runs, seed=8).decided > 95
 
 
+@pytest.mark.long
 def test_shuffled_labels_are_seldom_decided(monkeypatch):
     """Of all published runs; at ten times the level the bound is broken."""
     draws = 30

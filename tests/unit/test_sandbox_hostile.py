@@ -41,6 +41,7 @@ def environment() -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "PYTHONPATH": ":".join(PATHS), "LANG": "C.UTF-8"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("user", ["root", "nobody"])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_hostile_programs_harm_nothing(backend: str, user: str):

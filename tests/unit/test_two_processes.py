@@ -39,6 +39,7 @@ def pair(request, folder):
     return request.param, launch(request.param, folder)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_two_processes_change_nothing(case, pair, alone, build_llama):
     one, (two, _) = alone[case], pair[1]
