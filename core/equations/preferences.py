@@ -40,13 +40,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Row:
-    """A pair in plain numbers: log-ratios, scores and lengths of both answers."""
+    """A pair in plain numbers: log-ratios, scores and lengths, and the chosen log-likelihood."""
 
     chosen: float
     rejected: float
     scores: tuple[float, float]
     lengths: tuple[int, int]
     wins: tuple[float, float]
+    likelihood: float
 
     @property
     def gap(self) -> float:
@@ -113,6 +114,8 @@ STATED: Mapping[str, Callable[[Row, Settings], float]] = {
     ),
     "discopop": lambda r, c: _discopop(c.beta * r.gap, c.discopop_tau),
     "sft": lambda *_: -fsum(chain(*CHOSEN)) / sum(map(len, CHOSEN)),
+    "sft_mean": lambda r, _: -r.likelihood / r.lengths[0],
+    "sft_sum": lambda r, _: -r.likelihood,
 }
 SCORES: Mapping[str, Callable[[float, float], float]] = {
     "reverse_kl": lambda u, _: u,
@@ -141,7 +144,8 @@ def _rows(c: Settings) -> tuple[list[Row], list[float], list[float]]:
             score(lose - ref_lose, c.f_alpha_divergence_coef),
         )
         lengths = len(chosen), len(rejected)
-        rows.append(Row(win - ref_win, lose - ref_lose, both, lengths, (wins[0], wins[1])))
+        ratios = win - ref_win, lose - ref_lose
+        rows.append(Row(*ratios, both, lengths, (wins[0], wins[1]), fsum(chosen)))
         gaps.append(win - lose)
         ref_gaps.append(ref_win - ref_lose)
     return rows, gaps, ref_gaps

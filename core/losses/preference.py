@@ -255,6 +255,16 @@ def sft(s: Scores, c: PreferenceConfig) -> B:  # noqa: ARG001 - a table row
     return -total.expand(len(chosen.logps))
 
 
+def sft_mean(s: Scores, c: PreferenceConfig) -> B:  # noqa: ARG001 - a table row
+    """Return the mean negative log-likelihood of each chosen answer's tokens; arXiv 2404.19733."""
+    return -masked_mean(s.chosen.tokens.logps, s.chosen.tokens.mask)
+
+
+def sft_sum(s: Scores, c: PreferenceConfig) -> B:  # noqa: ARG001 - a table row
+    """Return the negative log-likelihood of each chosen answer; arXiv 2405.16436."""
+    return -(s.chosen.tokens.logps * s.chosen.tokens.mask).sum(-1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Preference:
     """A row of `PREFERENCES`: the loss of each pair.
@@ -320,6 +330,8 @@ PREFERENCES = {
     ),
     "sppo": Preference(link=sppo, doc="SPPO of win rates, arXiv 2405.00675", needs_wins=True),
     "ipo_sum": Preference(link=ipo_sum, doc="IPO as printed", takes_divergences=True),
+    "sft_mean": Preference(link=sft_mean, doc="chosen likelihood a token", takes_divergences=True),
+    "sft_sum": Preference(link=sft_sum, doc="chosen likelihood, summed", takes_divergences=True),
 }
 
 

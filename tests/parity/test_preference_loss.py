@@ -13,7 +13,7 @@ from core.losses.divergence_scores import DIVERGENCES
 from core.losses.preference import PREFERENCES, Answers, Pairs, preference_losses
 
 TOLERANCE = 1e-12
-OURS = ("cdpo", "ipo_sum", "sppo")
+OURS = ("cdpo", "ipo_sum", "sppo", "sft_mean", "sft_sum")
 TRLS = tuple(name for name in PREFERENCES if name not in OURS)
 SORTED = ("aot", "aot_unpaired")
 LENGTHS = (4, 1, 3, 2), (2, 3, 5, 1)  # of the chosen and the rejected answers
