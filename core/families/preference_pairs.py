@@ -25,6 +25,7 @@ class PreferencePairs(Offline, Protocol):
         "log_ratio/chosen",
         "log_ratio/rejected",
         "chosen_fell",
+        "other_answers",
         "flipped_resisted",
         "quantile_gap",
     )

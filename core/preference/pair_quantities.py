@@ -88,6 +88,11 @@ def likelihood_gaps(pairs: PairSums) -> Tensor:
     return chosen - pairs.rejected / pairs.rejected_tokens.clamp(min=1)
 
 
+def other_answers(pairs: PairSums) -> Tensor:
+    """Return the probability of an answer that is neither of a pair's two."""
+    return 1 - pairs.chosen.exp() - pairs.rejected.exp()
+
+
 PAIR_QUANTITIES: Mapping[str, Callable[[MovedPairs], Tensor]] = {
     "pair_accuracy": lambda pairs: in_order(pairs.chosen - pairs.rejected),
     "likelihood_accuracy": lambda pairs: in_order(likelihood_gaps(pairs.policy)),
@@ -95,6 +100,7 @@ PAIR_QUANTITIES: Mapping[str, Callable[[MovedPairs], Tensor]] = {
     "log_ratio/chosen": lambda pairs: pairs.chosen,
     "log_ratio/rejected": lambda pairs: pairs.rejected,
     "chosen_fell": lambda pairs: (pairs.chosen < 0).double(),
+    "other_answers": lambda pairs: other_answers(pairs.policy),
     "flipped_resisted": lambda pairs: in_order(pairs.chosen - pairs.rejected),
 }
 OF_FLIPPED = frozenset({"flipped_resisted"})  # means over pairs with flipped labels alone

@@ -227,6 +227,7 @@ def test_quantities_of_pairs_by_their_definitions(chosen, rejected, ref_chosen, 
         "log_ratio/chosen": sum(better) / 3,
         "log_ratio/rejected": sum(worse) / 3,
         "chosen_fell": sum(a < 0 for a in better) / 3,
+        "other_answers": 1 - (chosen.exp() + rejected.exp()).mean().item(),
         "flipped_resisted": (order[0] + order[2]) / 2,
     }
     assert expected.keys() == PAIR_QUANTITIES.keys()
