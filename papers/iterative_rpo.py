@@ -6,7 +6,7 @@ Where the sources disagree, and what is not the paper's here:
   tokens of a micro-batch.
 - The paper makes 10 pairs a problem of 30 solutions, gold ones among the winners; here a start
   answers each prompt 16 times, and at most one pair is made.
-- The passes of later rounds start from the model before, which is also their reference.
+- A later round trains the model of the round before, which is also its reference.
 - Whether fine-tuning raises losing answers is tested in the world `length`, whose answers share
   most of their tokens, as solutions do. In the world `choice` one token tells answers apart, so
   that what makes one likelier makes the other less likely (by 2.5 nats on seeds 100 to 103).
