@@ -6,9 +6,9 @@ Where the sources disagree, and what is not the paper's here:
   code, `sft_sum`; TRL's weight is eta, of a mean over the tokens of a micro-batch. The two agree
   for answers of 1 / beta tokens, 100 in the paper.
 - The baseline's answers are the chosen ones, as in the paper's experiments.
-- The paper's eta of 0.005 adds 1 % to the pull on chosen answers of an untrained pair, and here
-  changes nothing that can be told from chance (72.3 % right, DPO 72.9 %, on seed 100); claims
-  compare an eta of 0.5, at a beta of 0.1.
+- The paper's eta of 0.005 adds 1 % to the pull on chosen answers of an untrained pair, which no
+  run here could show (72.3 % right, DPO 72.9 %, on the one seed that was tried). Claims compare an
+  eta of 0.5, at a beta of 0.1.
 - The authors' variant for another code base divides by lengths, with eta 0.2 and beta 0.5.
 - What a pair does not cover are all answers but its two, of which some are right; the true reward
   is being right, so that the rate of winning is above a half where more answers are right.
