@@ -103,7 +103,7 @@ PAPER = Paper(
             > 0,
             mechanism="preferences",
             acts=REWARDS.of("mpo") >= 0.3,
-            expects=Expected(effect=1.2, spread=0.6),
+            expects=Expected(effect=1.3, spread=0.5),
         ),
         Claim(
             "sft-term-needed",
@@ -115,7 +115,7 @@ PAPER = Paper(
             > 0,
             mechanism="preferences",
             acts=(REWARDS.of("mpo") >= 0.3, REWARDS.of("without-sft") >= 0.3),
-            expects=Expected(effect=0.07, spread=0.05),
+            expects=Expected(effect=0.11, spread=0.1),
         ),
         Claim(
             "cot-gap-closes",
