@@ -9,9 +9,12 @@ from core.collect.reward_calls import UncheckedReward
 from core.configs.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.data.conversations import Row
 from core.data.pairs import ANSWERS, GOLD
+from core.data.unpaired import is_empty
 from core.losses.preference import WIN_COLUMNS
 from core.samplers.policy import PolicySampler
 from eval.errors import BadValue
+
+PAIRED = (*ANSWERS, "flipped")  # columns of a pair that a labelled answer lacks
 
 
 def pair_rows(
@@ -122,4 +125,25 @@ def shuffle_rejected(rows: Sequence[Row], random: Random) -> list[dict[str, obje
     return [
         {**row, "rejected": other["rejected"], "rejected_prompt": other["prompt"]}
         for row, other in ((row, rows[source[place]]) for place, row in enumerate(rows))
+    ]
+
+
+def labelled_answers(
+    rows: Sequence[Row], desirable_share: float, random: Random
+) -> list[dict[str, object]]:
+    """Return the answers of pairs as rows of a completion and its label, true for chosen ones.
+
+    All rejected answers are kept, and a random `desirable_share` of the chosen ones, but for empty
+    answers, which labelled data may not have.
+    """
+    kept = {*random.sample(range(len(rows)), round(desirable_share * len(rows)))}
+    return [
+        {
+            **{key: row[key] for key in row if key not in PAIRED},
+            "completion": row[name],
+            "label": label,
+        }
+        for place, row in enumerate(rows)
+        for name, label in zip(ANSWERS, (True, False), strict=True)
+        if (place in kept or not label) and not is_empty(row[name])
     ]

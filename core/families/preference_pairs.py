@@ -27,6 +27,8 @@ class PreferencePairs(Offline, Protocol):
         "chosen_fell",
         "other_answers",
         "flipped_resisted",
+        "excess_loss",
+        "excess_loss/shifted",
         "quantile_gap",
     )
     profiles: Mapping[str, Mapping[str, object]] = {

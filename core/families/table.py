@@ -12,6 +12,7 @@ from core.families.grpo import GRPO
 from core.families.kto import BCO, KTO
 from core.families.optimal_value import OptimalValue
 from core.families.orpo import ORPO
+from core.families.own_labels import OwnLabels
 from core.families.own_pairs import OwnPairs
 from core.families.own_triples import OwnTriples
 from core.families.ppo import PPO
@@ -38,6 +39,7 @@ ROWS: tuple[Family, ...] = (
     OptimalValue(),
     OwnPairs(),
     OwnTriples(),
+    OwnLabels(),
     Untrained(),
 )
 FAMILIES: Mapping[str, Family] = {family.name: family for family in ROWS}

@@ -139,6 +139,16 @@ LAWS: tuple[Claim, ...] = (
         "equations.preferences:weight_errors",
     ),
     _equal(
+        "labelled-answers",
+        "The loss of a labelled answer is that of its paper's equation, at any shift of rewards.",
+        "equations.labelled:loss_errors",
+    ),
+    _equal(
+        "reference-point",
+        "KTO's reference point is the mean log ratio of mismatched answers, or 0 if that is less.",
+        "equations.labelled:baseline_errors",
+    ),
+    _equal(
         "padding",
         "Padding behind the end of a completion changes no loss and no gradient.",
         "laws.padding:padding_changes",

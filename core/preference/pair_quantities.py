@@ -5,12 +5,14 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 from transformers import PreTrainedModel
 
 from core.data.conversations import Row, Tokenizer
 from core.data.pairs import encode_answers
 from core.forward.answers import answer_tokens
 from core.forward.quantities import BATCH, Quantity, ratio_of_sums
+from core.losses.unpaired import unpaired_losses
 from core.preference.collate import PairCollator
 from core.preference.trainer import tokens_of
 from eval.errors import BadValue
@@ -93,6 +95,23 @@ def other_answers(pairs: PairSums) -> Tensor:
     return 1 - pairs.chosen.exp() - pairs.rejected.exp()
 
 
+def classification_excess(pairs: MovedPairs, shift: float) -> Tensor:
+    """Return the loss of classifying both answers of each pair minus DPO's loss of it, in nats.
+
+    Rewards are log-ratios (beta 1); the shift is what a classifier compares them with. The excess
+    is positive for any shift, arXiv 2404.04656.
+    """
+    labels = torch.ones_like(pairs.chosen, dtype=torch.bool)
+    chosen = unpaired_losses("bco", pairs.chosen, labels, shift=shift)
+    rejected = unpaired_losses("bco", pairs.rejected, ~labels, shift=shift)
+    return chosen + rejected - softplus(pairs.rejected - pairs.chosen)
+
+
+def mean_reward(pairs: MovedPairs) -> float:
+    """Return the mean log-ratio of all answers, of which half are better ones, in nats."""
+    return (pairs.chosen.mean().item() + pairs.rejected.mean().item()) / 2
+
+
 PAIR_QUANTITIES: Mapping[str, Callable[[MovedPairs], Tensor]] = {
     "pair_accuracy": lambda pairs: in_order(pairs.chosen - pairs.rejected),
     "likelihood_accuracy": lambda pairs: in_order(likelihood_gaps(pairs.policy)),
@@ -102,6 +121,8 @@ PAIR_QUANTITIES: Mapping[str, Callable[[MovedPairs], Tensor]] = {
     "chosen_fell": lambda pairs: (pairs.chosen < 0).double(),
     "other_answers": lambda pairs: other_answers(pairs.policy),
     "flipped_resisted": lambda pairs: in_order(pairs.chosen - pairs.rejected),
+    "excess_loss": lambda pairs: classification_excess(pairs, 0.0),
+    "excess_loss/shifted": lambda pairs: classification_excess(pairs, mean_reward(pairs)),
 }
 OF_FLIPPED = frozenset({"flipped_resisted"})  # means over pairs with flipped labels alone
 

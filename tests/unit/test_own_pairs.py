@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from math import exp, log1p
 from random import Random
 
 import pytest
@@ -9,12 +10,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.collect.own_pairs import chosen_answers, flip, pair_row, pair_rows, shuffle_rejected
+from core.collect.own_pairs import (
+    chosen_answers,
+    flip,
+    labelled_answers,
+    pair_row,
+    pair_rows,
+    shuffle_rejected,
+)
+from core.configs.own_labels import OwnLabelsConfig
 from core.configs.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.data.load import load_training_data
 from core.data.pairs import encode_answers
-from core.families.family import SEEN
-from core.families.table import ROWS
+from core.families.family import SEEN, Making
+from core.families.table import ROWS, find_family
 from core.laws.preference_optima import bandit, bias_under_flips, stationary_chosen
 from core.models.load import load_policy, load_tokenizer
 from core.preference.pair_quantities import (
@@ -152,6 +161,47 @@ def test_shuffled_rejected_answers_are_those_of_another_prompt_each_once(count, 
         assert row["rejected_prompt"] == f"{row['rejected'][1:]}?" != row["prompt"]
 
 
+@given(st.integers(1, 30), st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.integers(0, 99))
+def test_labelled_answers_are_all_rejected_ones_and_a_share_of_the_chosen(count, share, seed):
+    pairs = [
+        {"prompt": f"{n}?", "chosen": f"{n}", "rejected": "-" * n, "flipped": False, "answer": n}
+        for n in range(count)
+    ]
+    rows = labelled_answers(pairs, share, Random(seed))
+    columns = {"prompt", "answer", "completion", "label"}
+    assert all(row.keys() == columns for row in rows)
+    by_label = {label: [r for r in rows if r["label"] is label] for label in (True, False)}
+    assert [row["completion"] for row in by_label[False]] == ["-" * n for n in range(1, count)]
+    assert len({row["completion"] for row in by_label[True]}) == round(share * count)
+    for row in by_label[True]:
+        assert row["prompt"] == f"{row['completion']}?" == f"{row['answer']}?"
+
+
+def test_a_family_labels_the_answers_of_pairs(policy, prompts):
+    plain = {"output_dir": "unused", "use_cpu": True, "bf16": False, "report_to": "none"}
+    sampled = {"num_prompts": 24, "num_generations": 6, "max_completion_length": 64}
+    config = OwnLabelsConfig(**plain, **sampled, desirable_share=0.5)
+    making = Making(config=config, sampler=policy, rewards=(Accuracy(),), rows=prompts)
+    rows = find_family("own-labels").rows(making)
+    assert grades(rows, "completion") == [float(row["label"]) for row in rows]
+    desirable = sum(row["label"] for row in rows)
+    assert desirable == round(0.5 * (len(rows) - desirable)) > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"desirable_share": 1.5}, "desirable_share=1.5: expected a share"),
+        ({"desirable_share": -0.1}, "desirable_share"),
+        ({"win_rates": True}, "win_rates=True: nothing is trained here"),
+        ({"shuffles_rejected": True}, "shuffles_rejected=True"),
+    ],
+)
+def test_settings_without_effect_on_labelled_answers_are_refused(changes, told):
+    with pytest.raises(BadValue, match=told):
+        OwnLabelsConfig(output_dir="unused", use_cpu=True, bf16=False, report_to="none", **changes)
+
+
 def test_a_rejected_answer_is_read_after_its_own_prompt(policy):
     row = {"prompt": "1 + 1 =", "chosen": " 2", "rejected": " 5", "rejected_prompt": "2 + 2 ="}
     both, alone = (
@@ -209,6 +259,13 @@ def sums(chosen, rejected):
     return PairSums(chosen, rejected, torch.tensor([2.0, 3.0, 4.0]), torch.tensor([4.0, 3.0, 2.0]))
 
 
+def excess(better, worse, shift):
+    """The mean loss of two classifications minus that of DPO, in plain numbers."""
+    pairs = [(a - shift, b - shift) for a, b in zip(better, worse, strict=True)]
+    losses = [log1p(exp(-a)) + log1p(exp(b)) - log1p(exp(b - a)) for a, b in pairs]
+    return sum(losses) / len(losses)
+
+
 @given(SUMS, SUMS, SUMS, SUMS)
 def test_quantities_of_pairs_by_their_definitions(chosen, rejected, ref_chosen, ref_rejected):
     flipped = torch.tensor([1.0, 0.0, 1.0])
@@ -229,6 +286,8 @@ def test_quantities_of_pairs_by_their_definitions(chosen, rejected, ref_chosen, 
         "chosen_fell": sum(a < 0 for a in better) / 3,
         "other_answers": 1 - (chosen.exp() + rejected.exp()).mean().item(),
         "flipped_resisted": (order[0] + order[2]) / 2,
+        "excess_loss": excess(better, worse, 0.0),
+        "excess_loss/shifted": excess(better, worse, (sum(better) + sum(worse)) / 6),
     }
     assert expected.keys() == PAIR_QUANTITIES.keys()
     for name, value in expected.items():

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_preference_losses import settings
 
+from core.laws import labelled_answers
 from core.losses.preference import Answers, Pairs, preference_losses
 from core.losses.unpaired import UNPAIRED, baseline, unpaired_losses
 
@@ -119,3 +120,17 @@ def test_a_large_reward_is_neither_infinite_nor_without_gradient_in_bco():
     (loss,), (gradient,) = losses_of("bco", (-1e6,), (True,))
     assert loss == pytest.approx(1e5)
     assert gradient == pytest.approx(-BETA)
+
+
+def test_the_excess_of_two_classifications_over_their_pair_is_that_of_its_formula():
+    expected = [
+        log1p((exp(-a) + exp(b)) / (1 + exp(b - a)))
+        for shift in labelled_answers.SHIFTS
+        for a, b in (
+            (0.5 * one - shift, 0.5 * other - shift)
+            for one in labelled_answers.RATIOS
+            for other in labelled_answers.RATIOS
+        )
+    ]
+    assert labelled_answers.above_dpo() == pytest.approx(expected, abs=1e-12)
+    assert min(expected) < 0.05  # the bound is nearly reached
