@@ -45,5 +45,5 @@ def loss_errors() -> Numbers:
 def baseline_errors() -> Numbers:
     """Return the error of KTO's reference point: the mean log-ratio, and 0 where it is negative."""
     stated = [0.4, 0.0, 0.0]
-    found = [baseline(sum(ratios), len(ratios)) for ratios in RATIOS]
-    return [error(torch.tensor(found, dtype=torch.float64), stated)]
+    points = [baseline(sum(ratios), len(ratios)) for ratios in RATIOS]
+    return [error(torch.tensor(points, dtype=torch.float64), stated)]
