@@ -8,8 +8,8 @@ Where the sources disagree, and what is not the paper's here:
 - The names of the four base models were not at hand; Zephyr's stands for them.
 - The running mean of all rewards is about half of their mean at the end of a training, as they
   drift; the shift that is tested is the mean of the rewards of held-out pairs.
-- Without the shift there is only the loss of whole pairs. It ends further from the start, as its
-  updates see both answers to a prompt, so that the two trainings are not compared with each other.
+- Without the shift there is only the loss of whole pairs, whose updates see both answers to a
+  prompt; that the shift, not this, makes the difference is seen within the policy of BCO.
 - The shift that minimises the loss is not the mean where rewards of one label have a long tail.
 - Whether pairs are in order is compared after 32 of 96 updates; at the end both are near 100 %.
 - No table was at hand, so nothing printed stands beside our numbers.
@@ -60,16 +60,16 @@ PAPER = Paper(
         ),
         Claim(
             "shift-tightens",
-            "Shifted by their mean, rewards are classified at a loss nearer to that of DPO, in a "
-            "policy trained with the shift and in one trained without.",
+            "Rewards less their mean are classified at a loss nearer to that of DPO than without, "
+            "and than those of a policy that was trained without.",
             least(
+                PLAIN.of("no-shift") - SHIFTED.of("bco"),
                 PLAIN.of("bco") - SHIFTED.of("bco"),
-                PLAIN.of("no-shift") - SHIFTED.of("no-shift"),
             )
             >= 0,
             mechanism="preferences",
             acts=(late("delta").of("bco") <= -0.05, REWARDS.of("no-shift") >= 0.5),
-            expects=Expected(effect=0.06, spread=0.02),
+            expects=Expected(effect=0.05, spread=0.015),
         ),
         Claim(
             "on-par-with-dpo",
