@@ -43,9 +43,9 @@ PAPER = Paper(
     arxiv="2404.19733",
     family="dpo",
     config=(
-        cite("s2", loss_type=["sigmoid", "sft_mean"]),
-        cite("s3.1", loss_weights=[1.0, 1.0], beta=0.1, learning_rate=7e-7),
-        cite("s3.1", per_device_train_batch_size=16, max_steps=5000),
+        cite("TRL's paper index", loss_type=["sigmoid", "sft_mean"]),
+        cite("paper", loss_weights=[1.0, 1.0], beta=0.1, learning_rate=7e-7),
+        cite("paper", per_device_train_batch_size=16, max_steps=5000),
         cite("unstated", lr_scheduler_type="constant"),
     ),
     model="meta-llama/Llama-2-70b-chat-hf",

@@ -42,8 +42,8 @@ PAPER = Paper(
     config=(
         cite("s3.2", loss_type=[*WEIGHTS]),
         cite("s7", loss_weights=[*WEIGHTS.values()], learning_rate=5e-6),
-        cite("secondary", beta=0.1, per_device_train_batch_size=256, weight_decay=0.05),
-        cite("secondary", lr_scheduler_type="cosine", warmup_steps=0.05, num_train_epochs=1.0),
+        cite("paper", beta=0.1, per_device_train_batch_size=256, weight_decay=0.05),
+        cite("paper", lr_scheduler_type="cosine", warmup_steps=0.05, num_train_epochs=1.0),
     ),
     model="OpenGVLab/InternVL2-8B",
     data="prepared:pairs",

@@ -9,7 +9,8 @@ import torch
 
 from core.equations.advantages import Numbers, error
 from core.losses.divergence_scores import DIVERGENCES
-from core.losses.preference import PREFERENCES, Answers, Pairs, preference_losses
+from core.losses.paired_answers import Answers, Pairs
+from core.losses.preference import PREFERENCES, preference_losses
 
 Tokens = Sequence[Sequence[float]]
 # Log-probabilities of tokens of answers of several lengths, under policy and reference.

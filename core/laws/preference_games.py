@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from core.equations.preferences import Settings
-from core.losses.preference import Answers, Pairs, preference_losses
+from core.losses.paired_answers import Answers, Pairs
+from core.losses.preference import preference_losses
 
 # Chances to win: the first action beats the second, which beats the third, which beats the first.
 CYCLE = torch.tensor([[0.5, 0.9, 0.3], [0.1, 0.5, 0.8], [0.7, 0.2, 0.5]], dtype=torch.float64)

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from core.equations.advantages import Numbers
 from core.equations.preferences import Settings
-from core.losses.preference import Answers, Pairs, preference_losses
+from core.losses.paired_answers import Answers, Pairs
+from core.losses.preference import preference_losses
 from core.shards.reference import mix_into
 
 FARTHEST = 40.0  # times beta: the largest log-ratio that is tried

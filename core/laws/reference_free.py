@@ -7,7 +7,8 @@ from torch import Tensor
 
 from core.equations.advantages import Numbers
 from core.equations.preferences import Settings
-from core.losses.preference import Answers, Pairs, preference_losses
+from core.losses.paired_answers import Answers, Pairs
+from core.losses.preference import preference_losses
 from core.losses.reference_free import (
     CPO_LOSSES,
     AnswerLogps,

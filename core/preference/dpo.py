@@ -8,14 +8,8 @@ from torch import Tensor
 from core.configs.dpo import DPOConfig
 from core.data.pairs import REF_COLUMNS
 from core.forward.answers import AnswerTokens
-from core.losses.preference import (
-    WIN_COLUMNS,
-    Answers,
-    Pairs,
-    PreferenceLosses,
-    preference_losses,
-    sums_of,
-)
+from core.losses.paired_answers import Answers, Pairs, sums_of
+from core.losses.preference import WIN_COLUMNS, PreferenceLosses, preference_losses
 from core.preference.answer_trainer import Term
 from core.preference.reference_trainer import ReferenceTrainer
 from core.preference.trainer import PreferenceTrainer, pair_metrics, tokens_of

@@ -10,7 +10,8 @@ from trl import DPOConfig as TheirConfig
 from trl import DPOTrainer as Theirs
 
 from core.losses.divergence_scores import DIVERGENCES
-from core.losses.preference import PREFERENCES, Answers, Pairs, preference_losses
+from core.losses.paired_answers import Answers, Pairs
+from core.losses.preference import PREFERENCES, preference_losses
 
 TOLERANCE = 1e-12
 OURS = ("cdpo", "ipo_sum", "sppo", "sft_mean", "sft_sum")

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.losses.divergence_scores import DIVERGENCES
-from core.losses.preference import PREFERENCES, Answers, Pairs, exo, preference_losses
+from core.losses.paired_answers import Answers, Pairs
+from core.losses.preference import PREFERENCES, exo, preference_losses
 
 LOGPS, REFERENCE = (-12.3, -15.7), (-13.5, -15.1)  # log-ratios of 1.2 and -0.6
 FINITE = st.floats(-20, 20)

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.losses.preference import PREFERENCES, Answers, Pairs, preference_losses
+from core.losses.paired_answers import Answers, Pairs
+from core.losses.preference import PREFERENCES, preference_losses
 from core.losses.reference_free import (
     CPO_LOSSES,
     ORPO_LOSS,

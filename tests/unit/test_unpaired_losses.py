@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from test_preference_losses import settings
 
 from core.laws import labelled_answers
-from core.losses.preference import Answers, Pairs, preference_losses
+from core.losses.paired_answers import Answers, Pairs
+from core.losses.preference import preference_losses
 from core.losses.unpaired import UNPAIRED, baseline, unpaired_losses
 
 BETA = 0.1
