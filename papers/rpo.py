@@ -12,7 +12,10 @@ Where the sources disagree, and what is not the paper's here:
 - The authors' variant for another code base divides by lengths, with eta 0.2 and beta 0.5.
 - What a pair does not cover are all answers but its two, of which some are right; the true reward
   is being right, so that the rate of winning is above a half where more answers are right.
-- A larger beta alone also makes DPO right more often, so that RPO is compared with it, too.
+- A larger beta alone also makes DPO right more often, so that RPO is compared with it, too. Fewer
+  updates do not (62.8 % after 96, see `dpo`).
+- The gain over DPO is that of the likelihood: fine-tuning on the chosen answers alone, with as many
+  updates, is right as often (82.1 % over 8 seeds, see `mpo`; RPO 81.1 % over the same).
 """
 
 from core.claims import Claim, Expected, late, least, most, probability, score
