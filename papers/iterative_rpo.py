@@ -12,7 +12,8 @@ Where the sources disagree, and what is not the paper's here:
   that what makes one likelier makes the other less likely (by 2.5 nats on seeds 100 to 103).
 - The comparison with DPO is at 192 updates, after which chosen answers fall. Fewer updates do not
   save DPO, which is right as often after 96; a beta of 1 gains it 4 points (see `dpo`).
-- One round on twice the pairs takes as many updates as two rounds.
+- One round on twice the pairs takes as many updates as two rounds. The third round is compared with
+  the second alone, which had fewer updates.
 """
 
 from core.claims import Claim, Expected, late, least, probability, score

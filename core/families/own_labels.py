@@ -1,4 +1,4 @@
-"""Preparations that label a model's own answers as desirable or not, without pairing them."""
+"""Preparations that make labelled answers of pairs of a model's own answers."""
 
 from collections.abc import Mapping
 from random import Random

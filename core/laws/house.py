@@ -15,17 +15,17 @@ LAWS: tuple[Claim, ...] = (
     _equal(
         "ratios",
         "Ratios of tokens and completions are the quotients, products and geometric means stated.",
-        "equations.surrogates:ratio_errors",
+        "equations.surrogate_equations:ratio_errors",
     ),
     _equal(
         "surrogates",
         "The loss of a token is that of its paper's equation, at any ratio and either sign of A.",
-        "equations.surrogates:surrogate_errors",
+        "equations.surrogate_equations:surrogate_errors",
     ),
     _equal(
         "means",
         "Token losses are averaged as the paper of each aggregate states.",
-        "equations.means:aggregate_errors",
+        "equations.mean_equations:aggregate_errors",
     ),
     _equal(
         "logged-clips",
@@ -45,108 +45,110 @@ LAWS: tuple[Claim, ...] = (
     _equal(
         "advantages",
         "Rewards become advantages by the baseline and deviation stated; an absent one counts 0.",
-        "equations.advantages:aggregation_errors",
+        "equations.advantage_equations:aggregation_errors",
     ),
     _equal(
         "estimators",
         "Every estimator of completions gives the advantage that its paper states.",
-        "equations.advantages:estimator_errors",
+        "equations.advantage_equations:estimator_errors",
     ),
     _equal(
         "step-advantages",
         "A token's advantage is the sum of the scores of steps that end at it or later.",
-        "equations.advantages:process_errors",
+        "equations.advantage_equations:process_errors",
     ),
     _equal(
         "token-advantages",
         "Rewards to go and generalised advantages of tokens are the stated sums, whitened.",
-        "equations.returns:token_errors",
+        "equations.return_equations:token_errors",
     ),
     _equal(
         "rewards-of-tokens",
         "A trained token is paid minus its weighted KL, the last one the outcome as well.",
-        "equations.returns:placed_errors",
+        "equations.return_equations:placed_errors",
     ),
     _equal(
         "whitening",
         "Nearly equal numbers are divided by sqrt(variance + 1e-8); a single one becomes 0.",
-        "equations.returns:small_spread_errors",
+        "equations.return_equations:small_spread_errors",
     ),
     _equal(
         "sampling-weights",
         "Weights against the engine's policy are bounded, masked or rejected as stated.",
-        "equations.weights:weight_errors",
+        "equations.weight_equations:weight_errors",
     ),
     _equal(
         "off-policy-mask",
         "Bad answers are left out if their drift from the sampler exceeds the threshold.",
-        "equations.weights:near_errors",
+        "equations.weight_equations:near_errors",
     ),
     _equal(
         "entropy-selection",
         "A share of tokens by entropy is that with the greatest, or with the least.",
-        "equations.weights:entropy_errors",
+        "equations.weight_equations:entropy_errors",
     ),
     _equal(
         "selections",
         "The completions selected of a group are the varied, shortest or most efficient ones.",
-        "equations.weights:selection_errors",
+        "equations.weight_equations:selection_errors",
     ),
-    _equal("kl-estimates", "The KL estimates are k1, k2 and k3.", "equations.means:kl_errors"),
+    _equal(
+        "kl-estimates", "The KL estimates are k1, k2 and k3.", "equations.mean_equations:kl_errors"
+    ),
     _equal(
         "kl-penalty",
         "The KL is added to the loss with its weight, and with the ratio if it is corrected.",
-        "equations.means:penalised_errors",
+        "equations.mean_equations:penalised_errors",
     ),
     _equal(
         "adaptive-kl",
         "The KL weight is halved below two thirds of the target, doubled above three halves of it.",
-        "equations.means:adaptive_kl_errors",
+        "equations.mean_equations:adaptive_kl_errors",
     ),
     _equal(
         "supervised-losses",
         "Labelled tokens cost -log pi, and pi times that in dynamic fine-tuning.",
-        "equations.means:supervised_errors",
+        "equations.mean_equations:supervised_errors",
     ),
     _equal(
         "value-losses",
         "The loss of a value, its clip and the explained variance are those of PPO's code.",
-        "equations.means:value_errors",
+        "equations.mean_equations:value_errors",
     ),
     _equal(
         "perception",
         "PAPO's objective is gamma KL - eta H - eta' H'.",
-        "equations.means:perception_errors",
+        "equations.mean_equations:perception_errors",
     ),
     _equal(
         "implicit-rewards",
         "The implicit reward of a completion is beta times the sum of its log ratios.",
-        "equations.means:implicit_errors",
+        "equations.mean_equations:implicit_errors",
     ),
     _equal(
         "preferences",
         "The loss of a pair is that of its paper's equation, also where long answers count less.",
-        "equations.preferences:loss_errors",
+        "equations.preference_equations:loss_errors",
     ),
     _equal(
         "divergences",
         "The score of an answer is the derivative of its divergence at the ratio of the policies.",
-        "equations.preferences:divergence_errors",
+        "equations.preference_equations:divergence_errors",
     ),
     _equal(
         "pair-weights",
         "Losses of a pair are summed by their weights, and multiplied by WPO's of both answers.",
-        "equations.preferences:weight_errors",
+        "equations.preference_equations:weight_errors",
     ),
     _equal(
         "labelled-answers",
         "The loss of a labelled answer is that of its paper's equation, at any shift of rewards.",
-        "equations.labelled:loss_errors",
+        "equations.label_equations:loss_errors",
     ),
     _equal(
         "reference-point",
         "KTO's reference point is the mean log ratio of mismatched answers, or 0 if that is less.",
-        "equations.labelled:baseline_errors",
+        "equations.label_equations:baseline_errors",
     ),
     _equal(
         "padding",

@@ -4,8 +4,8 @@ from itertools import product
 
 import torch
 
-from core.equations.advantages import Numbers
-from core.equations.preferences import Settings
+from core.equations.advantage_equations import Numbers
+from core.equations.preference_equations import Settings
 from core.laws.preference_optima import pairs_of
 from core.losses.preference import preference_losses
 from core.losses.unpaired import unpaired_losses

@@ -6,7 +6,7 @@ Arithmetic of 64 bits.
 import torch
 from torch import Tensor
 
-from core.equations.preferences import Settings
+from core.equations.preference_equations import Settings
 from core.losses.paired_answers import Answers, Pairs
 from core.losses.preference import preference_losses
 

@@ -9,8 +9,8 @@ from math import inf, log
 import torch
 from torch import Tensor, nn
 
-from core.equations.advantages import Numbers
-from core.equations.preferences import Settings
+from core.equations.advantage_equations import Numbers
+from core.equations.preference_equations import Settings
 from core.losses.paired_answers import Answers, Pairs
 from core.losses.preference import preference_losses
 from core.shards.reference import mix_into

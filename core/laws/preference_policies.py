@@ -11,8 +11,8 @@ from math import exp
 import torch
 from torch import Tensor
 
-from core.equations.advantages import Numbers
-from core.equations.preferences import Settings
+from core.equations.advantage_equations import Numbers
+from core.equations.preference_equations import Settings
 from core.laws.preference_optima import minimize, pairs_of
 from core.losses.preference import exo, preference_losses
 

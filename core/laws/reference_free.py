@@ -5,8 +5,8 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from core.equations.advantages import Numbers
-from core.equations.preferences import Settings
+from core.equations.advantage_equations import Numbers
+from core.equations.preference_equations import Settings
 from core.losses.paired_answers import Answers, Pairs
 from core.losses.preference import preference_losses
 from core.losses.reference_free import (

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 from transformers import PreTrainedModel
 
 from core.data.conversations import Row, Tokenizer
 from core.data.pairs import encode_answers
 from core.forward.answers import answer_tokens
 from core.forward.quantities import BATCH, Quantity, ratio_of_sums
+from core.losses.preference import smoothed
 from core.losses.unpaired import unpaired_losses
 from core.preference.collate import PairCollator
 from core.preference.trainer import tokens_of
@@ -104,7 +104,7 @@ def classification_excess(pairs: MovedPairs, shift: float) -> Tensor:
     labels = torch.ones_like(pairs.chosen, dtype=torch.bool)
     chosen = unpaired_losses("bco", pairs.chosen, labels, shift=shift)
     rejected = unpaired_losses("bco", pairs.rejected, ~labels, shift=shift)
-    return chosen + rejected - softplus(pairs.rejected - pairs.chosen)
+    return chosen + rejected - smoothed(pairs.chosen - pairs.rejected, 0.0)
 
 
 def mean_reward(pairs: MovedPairs) -> float:

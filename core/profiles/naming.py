@@ -58,14 +58,13 @@ def named_algorithm(name: str) -> Algorithm:
     if name in MECHANISMS:
         return MECHANISMS[name]
     place, colon, attribute = name.partition(":")
-    if place.endswith(".py"):
-        module = use(place)
-        if isinstance(getattr(module, attribute, None), type):
-            return algorithm_of_class(name)
-        if attribute and not hasattr(module, "PAPER"):
-            raise BadValue(f"{name}: the file defines no class {attribute}, and no PAPER with arms")
-        return algorithm_of_arm(find_paper(place), attribute or None)
-    if place in entries():
+    is_file = place.endswith(".py")
+    module = use(place) if is_file else None
+    if isinstance(getattr(module, attribute, None), type):
+        return algorithm_of_class(name)
+    if is_file and attribute and not hasattr(module, "PAPER"):
+        raise BadValue(f"{name}: the file defines no class {attribute}, and no PAPER with arms")
+    if is_file or place in entries():
         return algorithm_of_arm(find_paper(place), attribute or None)
     if not colon:
         raise UnknownName("algorithm", name, {*entries(), *MECHANISMS}, "repro list")

@@ -6,7 +6,7 @@ from math import exp, log
 
 import torch
 
-from core.equations.advantages import Numbers, error
+from core.equations.advantage_equations import Numbers, error
 from core.losses.unpaired import UNPAIRED, baseline, unpaired_losses
 
 REWARDS, SHIFTS, WEIGHTS = (-2.5, -0.3, 0.0, 0.6, 3.0), (-0.8, 0.0, 0.4), (1.0, 1.7)

@@ -8,7 +8,7 @@ from statistics import variance
 import torch
 from torch import Tensor
 
-from core.equations.advantages import Numbers, error
+from core.equations.advantage_equations import Numbers, error
 from core.losses.aggregate import AGGREGATES, Scale
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.kl import ESTIMATORS, next_coefficient

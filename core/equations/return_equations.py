@@ -5,7 +5,7 @@ from statistics import fmean, variance
 
 import torch
 
-from core.equations.advantages import Numbers, error
+from core.equations.advantage_equations import Numbers, error
 from core.losses.estimators import ESTIMATORS, AdvantageSettings, Scored
 from core.losses.returns import gae, whiten, with_kl
 

@@ -7,7 +7,7 @@ from math import exp, fsum, log
 
 import torch
 
-from core.equations.advantages import Numbers, error
+from core.equations.advantage_equations import Numbers, error
 from core.losses.divergence_scores import DIVERGENCES
 from core.losses.paired_answers import Answers, Pairs
 from core.losses.preference import PREFERENCES, preference_losses
