@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from core.spread.pool import COMMAND
+from core.spread.pool import COMMAND, PYTHON, Unit, run_units
 from core.spread.preloaded import Forked, can_fork
 
 
@@ -18,6 +18,20 @@ def run(*arguments, module=COMMAND, **variables):
     with os.fdopen(receiving) as lines:
         said = lines.read()
     return process.wait(), said
+
+
+BARS = "from datasets.utils import are_progress_bars_disabled as off; print(off(), file=sys.stderr)"
+
+
+@pytest.mark.parametrize("imports", ["import sys", "import sys, core.cli"])
+def test_without_a_terminal_datasets_draw_no_progress_bars(imports, monkeypatch, capsys):
+    monkeypatch.delenv("HF_DATASETS_DISABLE_PROGRESS_BARS", raising=False)
+    program = f"{imports}; {BARS}"
+    command = [sys.executable, "-c", program]
+    alone = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert alone == f"{'core' in imports}\n"
+    run_units([Unit("bars", ("-c", program), PYTHON)], 1)
+    assert "[bars] True" in capsys.readouterr().err
 
 
 def test_exit_codes_and_messages_are_those_of_the_command():
