@@ -22,9 +22,10 @@ demo: $(VENV)/.run
 test: $(VENV)/.test
 	$(PYTEST) -m "not stats and not long"
 
-# Those of `test` and of `long` in one start of the workers.
+# Those of `test` and of `long` in one start of the workers; SHARE=3/10 runs the third tenth of the
+# long ones.
 all-tests: $(VENV)/.test
-	$(PYTEST) -m "not stats"
+	$(PYTEST) -m "not stats" $(if $(SHARE),--long-share $(SHARE))
 
 unit parity e2e: $(VENV)/.test
 	$(PYTEST) -m "not stats" tests/$@

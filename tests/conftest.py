@@ -4,6 +4,7 @@ import gc
 import os
 from pathlib import Path
 from string import ascii_lowercase, digits
+from zlib import crc32
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before the libraries that read it
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -36,10 +37,30 @@ LONGEST = (  # half a minute of processor time or more, the long tests included
 )
 
 
-def pytest_collection_modifyitems(items):
-    """Put the longest files first, so that no worker is alone with one of them in the end."""
+def pytest_addoption(parser):
+    parser.addoption("--long-share", metavar="K/N", help="run the K-th of N shares of long tests")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Keep the asked share of the long tests, and put the longest files first, so that no worker
+    is alone with one of them in the end."""
+    if share := config.getoption("--long-share"):
+        number, shares = (int(part) for part in share.split("/"))
+        is_asked = [not is_long(item) or place_of(item, shares) == number for item in items]
+        left = [item for item, asked in zip(items, is_asked, strict=True) if not asked]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item, asked in zip(items, is_asked, strict=True) if asked]
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+def is_long(item):
+    return item.get_closest_marker("long") is not None
+
+
+def place_of(item, shares):
+    """The share that a test belongs to, from its name alone: it is the same on every machine."""
+    return crc32(item.nodeid.encode()) % shares + 1
 
 
 ROOT = Path(__file__).parents[1]
