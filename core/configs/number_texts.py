@@ -18,11 +18,13 @@ def convert_numbers(config: object) -> None:
     """
     for name, hint in field_types(type(config)).items():
         value, kinds = getattr(config, name), get_args(hint) or (hint,)
-        place = f"{type(config).__name__}.{name}={value!r}: expected {describe(hint)}"
-        if isinstance(value, str) and is_numeric(kinds):
-            setattr(config, name, number_of(value, kinds, place))
-        elif isinstance(value, list | tuple):
-            setattr(config, name, numbers_of(value, kinds, place))
+        if not isinstance(value, str | list | tuple):
+            continue
+        place = f"{type(config).__name__}.{name}={value!r}: expected "
+        if not isinstance(value, str):
+            setattr(config, name, numbers_of(value, kinds, place + describe(hint)))
+        elif is_numeric(kinds):
+            setattr(config, name, number_of(value, kinds, place + describe(hint)))
 
 
 def numbers_of(values: Sequence[object], kinds: tuple[object, ...], place: str) -> Sequence[object]:

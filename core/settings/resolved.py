@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ class Resolved:
         micro_batches = self.family.micro_batches
         return divide_batch(self.config, self.run.processes, micro_batches)
 
-    @property
+    @cached_property
     def run(self) -> RunSettings:
         """The run settings."""
         chosen = {name: v.value for name, v in self.values.items() if name in RUN_FIELDS}
@@ -148,11 +149,15 @@ class Resolved:
         return {n: v.value for n, v in self.values.items() if v.source == COMMAND_LINE}
 
     def preview(self) -> BaseConfig:
-        """Return the config for inspection, not for training; any machine can build it.
+        """Return the config for inspection, not for training nor changes; any machine can build it.
 
         Raises:
             BadValue: a setting or a combination is refused.
         """
+        return self._preview
+
+    @cached_property
+    def _preview(self) -> BaseConfig:
         return self.build(output_dir=Path("runs"), seed=0, use_cpu=True, bf16=False)
 
     def build(self, *, output_dir: Path, seed: int, **machine: object) -> BaseConfig:

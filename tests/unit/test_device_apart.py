@@ -40,5 +40,6 @@ def test_a_device_computes_what_the_cpu_does(both):
         assert difference < BOUND * max(1.0, numbers.abs().max().item()), name
 
 
+@pytest.mark.long
 def test_a_tensor_that_stays_on_the_cpu_is_refused(both):
     assert both[2] == "aten.mul.Tensor: a tensor of the CPU among those of apart"
