@@ -1,6 +1,7 @@
 """Shares of the long tests: each test is in one of them, whatever their number."""
 
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,14 +22,12 @@ def kept(request):
             SimpleNamespace(
                 nodeid=node,
                 path=SimpleNamespace(name=node.split("::")[0].split("/")[-1]),
-                get_closest_marker=lambda name, long=place % 2 == 0: long or None,
+                get_closest_marker=({"long": True} if place % 2 == 0 else {}).get,
             )
             for place, node in enumerate(NODES)
         ]
-        hook = SimpleNamespace(pytest_deselected=lambda items: None)
-        home.pytest_collection_modifyitems(
-            SimpleNamespace(getoption=lambda name: share, hook=hook), items
-        )
+        config = SimpleNamespace(getoption={"--long-share": share}.get, hook=Mock())
+        home.pytest_collection_modifyitems(config, items)
         return [item.nodeid for item in items]
 
     return collect
