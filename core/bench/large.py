@@ -40,13 +40,17 @@ def bench_large() -> list[Measure]:
         "added": {"name": "step", "unit": "GB"},
     }
     return several_in_turn(
-        lambda: in_process("ours"), lambda: in_process("theirs"), PAIRS, rows, peer="TRL"
+        lambda: in_process(__name__, "ours"),
+        lambda: in_process(__name__, "theirs"),
+        PAIRS,
+        rows,
+        peer="TRL",
     )
 
 
-def in_process(side: str) -> dict[str, float]:
-    """Run `main` in its own process and return its measurements."""
-    command = [*PYTHON, "-m", "core.bench.large", side]
+def in_process(module: str, *arguments: str) -> dict[str, float]:
+    """Run a module of this folder in its own process and return the measurements it prints."""
+    command = [*PYTHON, "-m", module, *arguments]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     process = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)
     return json.loads(process.stdout.splitlines()[-1])
@@ -69,19 +73,7 @@ def main(side: str) -> None:
 
 def build(trainer_class: TrainerClass, config_class: ConfigClass, folder: str) -> Trainer:
     """Return a trainer, ours or TRL's, with random weights and random prompts."""
-    torch.manual_seed(0)
-    model = LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=VOCABULARY,
-            hidden_size=320,
-            intermediate_size=864,
-            num_hidden_layers=8,
-            num_attention_heads=5,
-            num_key_value_heads=5,
-            max_position_embeddings=512,
-            tie_word_embeddings=True,
-        )
-    )
+    model = random_llama()
     model.generation_config.eos_token_id = list(range(1, 1 + ENDS))
     return trainer_class(
         model=model,
@@ -101,6 +93,23 @@ def build(trainer_class: TrainerClass, config_class: ConfigClass, folder: str) -
             {"prompt": word_prompts(PROMPTS * STEPS, PROMPT, VOCABULARY)}
         ),
         processing_class=word_tokenizer(VOCABULARY),
+    )
+
+
+def random_llama() -> LlamaForCausalLM:
+    """Return a Llama of 20M parameters with the same random weights on every call."""
+    torch.manual_seed(0)
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=VOCABULARY,
+            hidden_size=320,
+            intermediate_size=864,
+            num_hidden_layers=8,
+            num_attention_heads=5,
+            num_key_value_heads=5,
+            max_position_embeddings=512,
+            tie_word_embeddings=True,
+        )
     )
 
 

@@ -12,6 +12,7 @@ from core.bench.gpu import bench_gpu, check_gpu
 from core.bench.growth import bench_growth
 from core.bench.large import bench_large
 from core.bench.measure import Measure
+from core.bench.preference import bench_preference
 from core.bench.rollout import bench_rollout
 from core.bench.sandbox import bench_sandbox
 from core.bench.step import bench_step
@@ -29,6 +30,7 @@ BENCHES: Mapping[str, Callable[[], list[Measure]]] = {
     "step": bench_step,
     "training": bench_training,
     "large": bench_large,
+    "preference": bench_preference,
     "growth": bench_growth,
     "sandbox": bench_sandbox,
     "eval": bench_evaluation,

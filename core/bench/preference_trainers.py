@@ -1,0 +1,45 @@
+"""The preference trainers that are measured, ours and TRL's by one name, and their settings."""
+# pyright: basic
+# (strictly, every call into trl is partially unknown)
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import NamedTuple
+
+from core.bench.step import ConfigClass, TrainerClass, peer
+from core.configs.cpo import CPOConfig
+from core.configs.dpo import DPOConfig
+from core.configs.kto import KTOConfig
+from core.preference.cpo import CPOTrainer
+from core.preference.dpo import DPOTrainer
+from core.preference.kto import KTOTrainer
+
+
+class Side(NamedTuple):
+    """A trainer and its configuration, ours or TRL's."""
+
+    trainer: TrainerClass
+    config: ConfigClass
+
+
+OURS: Mapping[str, Side] = {
+    "DPO": Side(DPOTrainer, DPOConfig),
+    "CPO": Side(CPOTrainer, CPOConfig),
+    "KTO": Side(KTOTrainer, KTOConfig),
+}
+EXPERIMENTAL = {"CPO": "trl.experimental.cpo"}  # modules of trainers that `trl` does not export
+SIMPO: Mapping[str, object] = MappingProxyType(
+    {"loss_type": "simpo", "cpo_alpha": 0.0, "beta": 2.0, "simpo_gamma": 1.0}
+)
+
+
+def trl_side(name: str) -> Side:
+    """Return TRL's trainer of a name of `OURS`.
+
+    Raises:
+        BadValue: TRL is not installed.
+    """
+    trl = peer()
+    module = import_module(EXPERIMENTAL[name]) if name in EXPERIMENTAL else trl
+    return Side(getattr(module, f"{name}Trainer"), getattr(module, f"{name}Config"))
