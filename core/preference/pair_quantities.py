@@ -5,37 +5,16 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
-from core.data.conversations import Row, Tokenizer
-from core.data.pairs import encode_answers
-from core.forward.answers import answer_tokens
-from core.forward.quantities import BATCH, Quantity, ratio_of_sums
+from core.forward.quantities import Quantity, ratio_of_sums
 from core.losses.preference import smoothed
 from core.losses.unpaired import unpaired_losses
-from core.preference.collate import PairCollator
-from core.preference.trainer import tokens_of
+from core.preference.pair_sums import PairSums
 from eval.errors import BadValue
 
 QUANTILE_GAP = "quantile_gap"
 LEVELS = torch.arange(1, 20, dtype=torch.float64) / 20  # of quantiles that are compared
 RESAMPLES = 1000
-
-
-class PairSums(NamedTuple):
-    """Sums of log-probabilities of the answers of N pairs under one model, and their lengths, (N,).
-
-    Attributes:
-        chosen: Log-probability of the answer that is better.
-        rejected: Log-probability of the other.
-        chosen_tokens: Number of tokens of the better answer.
-        rejected_tokens: Number of tokens of the other.
-    """
-
-    chosen: Tensor
-    rejected: Tensor
-    chosen_tokens: Tensor
-    rejected_tokens: Tensor
 
 
 class MovedPairs(NamedTuple):
@@ -56,27 +35,36 @@ class MovedPairs(NamedTuple):
         return self.policy.rejected - self.start.rejected
 
 
-def pair_sums(model: PreTrainedModel, tokenizer: Tokenizer, rows: Sequence[Row]) -> PairSums:
-    """Return the log-probabilities of pairs; flipped ones are turned round, so labels are right."""
-    encoded = [
-        encode_answers(with_right_labels(row), tokenizer, None, "keep_start") for row in rows
-    ]
-    collate = PairCollator(tokenizer.pad_token_id or 0)
-    columns: list[tuple[Tensor, ...]] = []
-    for start in range(0, len(encoded), BATCH):
-        batch = {k: v.to(model.device) for k, v in collate(encoded[start : start + BATCH]).items()}
-        with torch.inference_mode():
-            logps = answer_tokens(model, tokens_of(batch)).logps
-        sums = (logps.double().sum(1), batch["completion_mask"].double().sum(1))
-        columns.append(tuple(half.cpu() for values in sums for half in values.chunk(2)))
-    return PairSums(*(torch.cat(column) for column in zip(*columns, strict=True)))
+def pair_columns(pairs: MovedPairs) -> dict[str, list[float]]:
+    """Return pairs as columns of N numbers by name, log-probabilities in single precision."""
+    columns = {
+        f"{model}_{answer}": getattr(sums, answer).float()
+        for model, sums in (("start", pairs.start), ("policy", pairs.policy))
+        for answer in ("chosen", "rejected")
+    }
+    counts = {
+        "chosen_tokens": pairs.start.chosen_tokens,
+        "rejected_tokens": pairs.start.rejected_tokens,
+        "flipped": pairs.flipped,
+    }
+    whole = {name: column.int() for name, column in counts.items()}
+    return {name: column.tolist() for name, column in (columns | whole).items()}
 
 
-def with_right_labels(row: Row) -> Row:
-    """Return a row whose chosen answer is the better one."""
-    if not row.get("flipped"):
-        return row
-    return {**row, "chosen": row["rejected"], "rejected": row["chosen"]}
+def moved_pairs(columns: Mapping[str, Sequence[float]], *, at_start: bool = False) -> MovedPairs:
+    """Return pairs from the columns that `pair_columns` returns.
+
+    Args:
+        columns: Log-probabilities and lengths of N pairs.
+        at_start: Whether the policy is the start itself.
+    """
+    values = {name: torch.tensor(column, dtype=torch.float64) for name, column in columns.items()}
+    lengths = (values["chosen_tokens"], values["rejected_tokens"])
+    start, policy = (
+        PairSums(values[f"{model}_chosen"], values[f"{model}_rejected"], *lengths)
+        for model in ("start", "start" if at_start else "policy")
+    )
+    return MovedPairs(policy, start, flipped=values["flipped"])
 
 
 def in_order(gaps: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from core.paper.registry import Entry, entries
 from eval.errors import BadValue
 
 ACCEPTED = "accepted.json"
-SAMPLES = "samples"  # the folder of what starting models answered
+SAMPLES = "samples"  # the folder of what starting models answered, and of pairs
 PARQUET = ".parquet"  # of stored samples: of a run beside its record, with the same name
 OURS = "repro-papers"  # the distribution that this is
 DONE = "done.json"  # the note in the folder of a finished stage
@@ -147,6 +147,11 @@ def run_samples_file(slug: str, digest: str) -> Path:
 
 def start_samples_file(digest: str) -> Path:
     """Return the path of a set of samples of a starting model, which many runs share."""
+    return stored_file(digest)
+
+
+def stored_file(digest: str) -> Path:
+    """Return the path of samples of a starting model, or of pairs, by the digest of their rows."""
     return published_or_local(f"{SAMPLES}/{digest}{PARQUET}")
 
 

@@ -124,6 +124,7 @@ class RunRecord(AnyRecord):
     curves: dict[str, list[list[float]]]
     sampling: dict[str, AtKChange]
     probabilities: NotRequired[dict[str, QuantityChange]]
+    pairs: NotRequired[str]  # the digest of the pairs that quantities of pairs follow from
     forms: NotRequired[dict[str, FormSplit]]  # by suite, and mode if not step by step
 
 

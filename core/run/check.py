@@ -20,6 +20,7 @@ from core.settings.canonical import as_text, canonical
 from core.stages.watch.meter import track
 from core.verdicts.consistency import derived_from, derived_problems
 from core.verdicts.controls import POCKET, controls_problems, shown_among
+from core.verdicts.derived_pairs import derived_with, pair_problems
 from core.verdicts.history import kept_problems, unknown_files
 from core.verdicts.regrade import Regrader, graded_with
 from eval.errors import MissingFile, ReproError
@@ -108,6 +109,7 @@ def sample_problems(records: Sequence[Record], passed: Passed, regrader: Regrade
         for run in runs_of(records)
         for line in list(regrader.find_damage(run))
         or passed.problems(graded_with(run), regrader.problems(run))
+        + passed.problems(derived_with(run), pair_problems(run))
     ]
     return [f"samples: {line}" for line in dict.fromkeys(problems)]
 

@@ -15,6 +15,7 @@ from core.records.places import (
     own_results,
     record_files,
     results,
+    stored_file,
 )
 from core.records.record import Record, read_record, read_records, standard
 from core.records.run_samples import sample_files_of
@@ -127,6 +128,7 @@ def move(records: Iterable[Record]) -> list[Path]:
 def move_record(path: Path, record: Record) -> Path:
     """Move a record from runs/ to results/ with its samples, and return its new path."""
     samples = [file for run in runs_of([record]) for file, _ in sample_files_of(run)]
+    samples += [stored_file(run["pairs"]) for run in runs_of([record]) if "pairs" in run]
     for file in (*samples, path):
         if file.is_file() and file.is_relative_to(own_results()):
             copy_atomic(file, results() / file.relative_to(own_results()))

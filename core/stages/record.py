@@ -7,8 +7,10 @@ from pathlib import Path
 from time import monotonic
 from typing import cast
 
+from core.records.files import copy_atomic
 from core.records.form_splits import form_splits
-from core.records.places import own_results
+from core.records.pair_files import pairs_digest, read_pairs
+from core.records.places import own_results, results, stored_file
 from core.records.record import (
     Record,
     machine,
@@ -25,6 +27,7 @@ from core.stages.chain import Chain
 from core.stages.evaluate import Scored, evaluate
 from core.stages.held_out import FOLDER
 from core.stages.outcomes import held_out_outcomes, outcomes_of
+from core.stages.pair_quantities import PairQuantities
 from core.stages.probabilities import compare_quantities
 from core.stages.stage import Outputs
 from eval.samples.store import Sample, read_samples
@@ -62,6 +65,7 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
         "run",
         **request_of(chain.resolved),
         **result_fields(chain, outputs),
+        **store_pairs(chain),
         timings={
             "phases": outputs.train["phases"],
             "wall_s": round(monotonic() - start_time, 1),
@@ -183,6 +187,17 @@ def measure(chain: Chain, *, force: bool = False) -> dict[str, QuantityChange]:
     for pair in chain.quantity_pairs:
         quantities |= compare_quantities(*(stage.run(force=force) for stage in pair))
     return quantities
+
+
+def store_pairs(chain: Chain) -> dict[str, str]:
+    """Store the pairs that quantities of a run follow from; return the field of its record."""
+    for _, stage in chain.quantity_pairs:
+        if isinstance(stage, PairQuantities):
+            digest = pairs_digest(read_pairs(stage.file))
+            if not stored_file(digest).is_file():
+                copy_atomic(stage.file, own_results() / stored_file(digest).relative_to(results()))
+            return {"pairs": digest}
+    return {}
 
 
 def pair_curves(before: Scored, after: Scored) -> dict[str, Outputs]:

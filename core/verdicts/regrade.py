@@ -9,6 +9,7 @@ from core.records.agreement import agree
 from core.records.answers import seal_of
 from core.records.files import file_digest
 from core.records.form_splits import form_problems
+from core.records.pair_files import damaged_pairs
 from core.records.passed import Passed, code_digest
 from core.records.run_samples import (
     SampleSet,
@@ -56,6 +57,7 @@ class Regrader:
                     stored_with(path, sets), filter(None, reading)
                 )
             yield from (f"{place_of(run)}: {line}" for line in self._damage[key])
+        yield from damaged_pairs(run)
 
     def problems(self, run: RunRecord) -> Iterator[str]:
         """Yield a line for each score, split or held-out accuracy that the samples do not give."""

@@ -30,11 +30,12 @@ from core.preference.pair_quantities import (
     PAIR_QUANTITIES,
     QUANTILE_GAP,
     MovedPairs,
-    PairSums,
     least_quantile_gap,
     pair_quantity,
-    pair_sums,
 )
+from core.preference.pair_sums import PairSums, pair_sums
+from core.records.pair_files import read_run_pairs
+from core.records.places import stored_file
 from core.rewards import Accuracy
 from core.run.order import run_order
 from core.run.request import Order
@@ -42,6 +43,7 @@ from core.samplers.policy import PolicySampler
 from core.settings.refusals import check_run
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
+from core.verdicts.derived_pairs import pair_problems
 from eval.errors import BadValue
 from papers.cdpo import PAPER as CDPO
 from papers.dpo import PAPER as DPO
@@ -376,6 +378,10 @@ def test_pairs_of_a_user_are_trained_on_and_held_out_without_answers(form, tmp_p
     assert record["data"]["rows"] == len(TEXTS)
     assert record["probabilities"]["pair_accuracy"]["n"] == len(TEXTS) // 5
     assert record["probabilities"]["kl_to_start"]["before"] == 0.0
+    (held_out,) = read_run_pairs(record).values()
+    assert len(held_out["flipped"]) == len(TEXTS) // 5
+    assert stored_file(record["pairs"]).stat().st_size < 8000
+    assert list(pair_problems(record)) == []
 
 
 def of_family(family, **changes):

@@ -1,0 +1,110 @@
+"""Files of log-probabilities of pairs under a policy and its start, named by their digests."""
+# pyright: basic
+# (pyarrow has no types)
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.families.family import SEEN
+from core.records.files import write_atomic
+from core.records.places import stored_file
+from core.records.schema import RunRecord, place_of
+from core.settings.canonical import digest_of
+from eval.errors import DamagedFile, MissingFile, ReproError
+from eval.samples.store import ADVICE
+
+NUMBER, COUNT = pa.float32(), pa.int32()
+SCHEMA = pa.schema(
+    [
+        pa.field("set", pa.string(), nullable=False),
+        *(
+            pa.field(f"{model}_{answer}", NUMBER, nullable=False)
+            for model in ("start", "policy")
+            for answer in ("chosen", "rejected")
+        ),
+        pa.field("chosen_tokens", COUNT, nullable=False),
+        pa.field("rejected_tokens", COUNT, nullable=False),
+        pa.field("flipped", COUNT, nullable=False),  # 1 for labels the wrong way round
+    ]
+)
+COLUMNS = SCHEMA.names[1:]
+# Log-probabilities of N pairs as columns of N numbers, by the name of their set.
+PairSets: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]
+
+
+def set_of(quantity: str) -> str:
+    """Return the name of the set of pairs that a quantity is of: held-out ones or of training."""
+    return "training" if quantity.endswith(SEEN) else "held_out"
+
+
+def write_pairs(path: Path, sets: PairSets) -> None:
+    """Write sets of pairs to a file, whole or not at all; log-probabilities in single precision."""
+    rows = {"set": [name for name, columns in sets.items() for _ in columns[COLUMNS[0]]]}
+    values = {name: [x for columns in sets.values() for x in columns[name]] for name in COLUMNS}
+    buffer = io.BytesIO()
+    table = pa.table({**rows, **values}, schema=SCHEMA)
+    pq.write_table(table, buffer, compression="brotli", store_schema=False, write_statistics=False)
+    write_atomic(path, buffer.getvalue())
+
+
+def read_pairs(path: Path) -> PairSets:
+    """Return the sets of pairs of a file.
+
+    Raises:
+        MissingFile: there is no such file.
+        DamagedFile: the file is not a whole Parquet file with the columns of pairs.
+    """
+    try:
+        table = pq.read_table(pa.BufferReader(path.read_bytes()))
+    except FileNotFoundError:
+        raise MissingFile(f"{path}: no such file of pairs; {ADVICE}") from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DamagedFile(f"{path}: not a whole Parquet file ({error}); {ADVICE}") from None
+    if not table.schema.equals(SCHEMA):
+        names = ", ".join(table.schema.names)
+        raise DamagedFile(
+            f"{path}: expected the columns {', '.join(SCHEMA.names)} of pairs, got {names}; "
+            f"{ADVICE}"
+        )
+    columns = cast(dict[str, list[Any]], table.to_pydict())  # Any: texts and numbers
+    places = {
+        name: [i for i, s in enumerate(columns["set"]) if s == name] for name in columns["set"]
+    }
+    return {
+        name: {column: [columns[column][i] for i in rows] for column in COLUMNS}
+        for name, rows in places.items()
+    }
+
+
+def pairs_digest(sets: PairSets) -> str:
+    """Return the SHA-256 of the rows of a file of pairs."""
+    return digest_of(sets)
+
+
+def read_run_pairs(run: RunRecord) -> PairSets:
+    """Return the pairs that a run was measured on; empty for records without them.
+
+    Raises:
+        MissingFile: there is no such file.
+        DamagedFile: the file is not what was written.
+    """
+    if "pairs" not in run:
+        return {}
+    path = stored_file(run["pairs"])
+    sets = read_pairs(path)
+    if (digest := pairs_digest(sets)) != run["pairs"]:
+        raise DamagedFile(f"{path}: its pairs have the digest {digest}: altered; {ADVICE}")
+    return sets
+
+
+def damaged_pairs(run: RunRecord) -> Iterator[str]:
+    """Yield a line if the file of a run's pairs is missing or not what was written."""
+    try:
+        read_run_pairs(run)
+    except ReproError as error:
+        yield f"{place_of(run)}: {error}"
