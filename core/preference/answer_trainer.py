@@ -15,6 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from core.configs.answer_config import AnswerConfig
 from core.data.best_fit import Data
 from core.data.streams import check_dataset
+from core.forward.batches import Batch
 from core.forward.router import router_weight
 from core.trainers.offline import OfflineTrainer
 from core.trainers.setup import check_launch, check_streams, resolve_settings, without_dropout
@@ -84,6 +85,28 @@ class AnswerTrainer(OfflineTrainer):
     def gather_rows(self, rows: Tensor) -> Tensor:
         """Gather rows of a batch from all processes, without those repeated to fill it."""
         return cast(Tensor, self.accelerator.gather_for_metrics(rows))
+
+    def check_finite(self, logps: Tensor, answers: Batch, model: str) -> None:
+        """Raise `BadValue` with prompt and completion of the first log-probability not finite.
+
+        Args:
+            logps: Log-probabilities (B,) of answers.
+            answers: The prompts and completions.
+            model: Name of the model in the message.
+        """
+        finite = logps.isfinite()
+        if finite.all():
+            return
+        row = int(finite.int().argmin())
+        prompt, completion = (
+            self.tokenizer.decode(answers[f"{name}_ids"][row][answers[f"{name}_mask"][row] > 0])
+            for name in ("prompt", "completion")
+        )
+        raise BadValue(
+            f"log-probability of {completion!r} after {prompt!r}: {logps[row].item()} under the "
+            f"{model}, expected a finite number; lower learning_rate, or look for NaN in the "
+            "weights"
+        )
 
     def step_loss(
         self,

@@ -42,6 +42,7 @@ class DPOTrainer(ReferenceTrainer, PreferenceTrainer):
         """Return the loss of the pairs, and record their rewards and log-probabilities."""
         with self.phases("reference"):
             references = [sums.to(tokens.logps) for sums in self.references_of(inputs)]
+        self.check_finite(torch.cat(references), inputs, "reference")
         with self.phases("forward"):
             result = self.pair_losses(as_pairs(tokens, inputs, references))
         sides = (result.scores.chosen, result.scores.rejected)

@@ -2,12 +2,10 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from typing import cast
 
 import torch
 from torch import Tensor, nn
-from transformers.utils import logging
 
 from core.configs.pair_config import PairConfig
 from core.data.best_fit import Data
@@ -17,14 +15,11 @@ from core.losses.preference import WIN_COLUMNS
 from core.preference.answer_trainer import AnswerTrainer, Term
 from core.preference.collate import ANSWER_MASK, LABELS, PairCollator
 
-logger = logging.get_logger(__name__)
-
 
 class PreferenceTrainer(AnswerTrainer):
     """Trainer of losses of preference pairs; a subclass says what the terms of a loss are."""
 
     args: PairConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
-    _has_diverged = False
 
     @abstractmethod
     def loss_terms(self, tokens: AnswerTokens, inputs: Mapping[str, Tensor]) -> list[Term]:
@@ -68,7 +63,7 @@ class PreferenceTrainer(AnswerTrainer):
         """Return the loss of a micro-batch of pairs, see `step_loss`.
 
         Raises:
-            BadValue: outputs are requested.
+            BadValue: outputs are requested, or a log-probability is not finite.
         """
         self.check_outputs(return_outputs)
         with self.phases("forward"):
@@ -78,24 +73,16 @@ class PreferenceTrainer(AnswerTrainer):
                 with_squares=self.args.weighs_pairs,
                 with_router=bool(self.router_weight),
             )
+        self.check_finite(tokens.logps.sum(-1), inputs, "policy")
         terms = self.loss_terms(tokens, inputs)
         self.record_tokens(tokens, inputs)
         return self.step_loss(terms, tokens.router_loss, num_items_in_batch)
 
     @torch.no_grad()
     def record_pairs(self, columns: Mapping[str, Tensor]) -> None:
-        """Record the mean of each column (B,) over the pairs of all processes.
-
-        The first mean that is not finite is warned of: transformers shows a loss of NaN as 0.
-        """
+        """Record the mean of each column (B,) over the pairs of all processes."""
         rows = self.gather_rows(torch.stack([*columns.values()], 1).double())
         means = dict(zip(columns, rows.mean(0).tolist(), strict=True))
-        if not all(map(isfinite, means.values())) and not self._has_diverged:
-            self._has_diverged = True
-            logger.warning(
-                f"step {self.state.global_step + 1}: log-probabilities of pairs are not finite, "
-                "the model has diverged; lower learning_rate or beta"
-            )
         self.record(means, weight=len(rows))
 
     @torch.no_grad()

@@ -24,7 +24,6 @@ from core.preference.unpaired_collate import (
     UnpairedCollator,
     answers_of,
 )
-from eval.errors import BadValue
 
 
 class UnpairedTrainer(ReferenceTrainer):
@@ -155,19 +154,9 @@ class UnpairedTrainer(ReferenceTrainer):
         Raises:
             BadValue: one is not finite; the message has its prompt and completion.
         """
-        ratios = logps - ref_logps.to(logps)
-        if not ratios.isfinite().all():
-            row = int(ratios.isfinite().int().argmin())
-            prompt, completion = (
-                self.tokenizer.decode(answers[f"{name}_ids"][row][answers[f"{name}_mask"][row] > 0])
-                for name in ("prompt", "completion")
-            )
-            raise BadValue(
-                f"log-probability of {completion!r} after {prompt!r}: {logps[row].item()} under "
-                f"the policy, {ref_logps[row].item()} under the reference, expected finite "
-                "numbers; lower learning_rate, or look for NaN in the weights"
-            )
-        return ratios
+        self.check_finite(logps, answers, "policy")
+        self.check_finite(ref_logps, answers, "reference")
+        return logps - ref_logps.to(logps)
 
     def observe(self, numbers: Iterable[Tensor]) -> None:
         """Set the statistic from observed numbers of micro-batches on all processes."""
