@@ -10,17 +10,19 @@ from core.option import choice, option
 from eval.errors import BadValue
 
 ALPHAPO = "alphapo"  # TRL's name for SimPO with `alpha` and without likelihood
+LIKELIHOOD = float("1")  # the default, an object of its own: a weight of 1.0 that is set is another
 
 
 @dataclass
 class CPOConfig(ReferenceFreeConfig):
     """Settings of `CPOTrainer`: pairs, their loss and the likelihood beside it.
 
-    `loss_type="alphapo"` stands for "simpo" with `cpo_alpha=0`, as in TRL.
+    `loss_type="alphapo"` stands for "simpo" with `cpo_alpha=0`, as in TRL, which overrides any
+    other weight.
 
     Raises:
-        BadValue: see `ReferenceFreeConfig`; the loss does not read a setting; or `cpo_alpha` is set
-            with "alphapo".
+        BadValue: see `ReferenceFreeConfig`; the loss does not read a setting; or "alphapo" is given
+            with a `cpo_alpha` other than 0.
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = NOT_TAKEN
@@ -36,7 +38,9 @@ class CPOConfig(ReferenceFreeConfig):
 
     loss_type: str = choice("sigmoid", CPO_LOSSES, "Loss of a pair; also 'alphapo', for 'simpo'")
     label_smoothing: float = option(0.0, "Chance that a pair is labelled the wrong way round.")
-    cpo_alpha: float = option(1.0, "Weight of the negative log-likelihood of chosen answers.")
+    cpo_alpha: float = option(
+        LIKELIHOOD, "Weight of the negative log-likelihood of chosen answers."
+    )
     simpo_gamma: float = option(0.5, "Margin of rewards that 'simpo' asks for.")
     alpha: float = option(
         0.0, "Shape of the score of an answer, of losses that read means; 0 leaves it as it is."
@@ -58,7 +62,7 @@ class CPOConfig(ReferenceFreeConfig):
         Raises:
             BadValue: a weight of the likelihood is set.
         """
-        if self.is_set("cpo_alpha") and self.cpo_alpha != 0:
+        if self.cpo_alpha is not LIKELIHOOD and self.cpo_alpha != 0:
             raise BadValue(
                 f"cpo_alpha={self.cpo_alpha!r} with loss_type={ALPHAPO!r}, which has no "
                 "likelihood: leave it out, or set loss_type='simpo'"

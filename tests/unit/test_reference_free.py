@@ -1,7 +1,7 @@
 """CPO, ORPO and TPO: any split of a step, what the likelihood covers, data, what is refused."""
 
 import copy
-from math import isfinite
+from math import inf, isfinite, nan
 
 import pytest
 import torch
@@ -31,6 +31,7 @@ KINDS = {
     "orpo": ("ORPO", {"beta": 0.5}),
     **{f"tpo {name}": ("TPO", {"loss_type": name, "beta": 0.3}) for name in TPO_LOSSES},
 }
+ON_CPU = ("--use_cpu", "true", "--bf16", "false")
 ONE_OF_EACH = ("cpo sigmoid", "orpo", "tpo tpo-l")
 
 
@@ -284,12 +285,40 @@ def test_adapters_are_trained_without_a_reference(build_llama, tiny_tokenizer, t
     assert logged[-1]["loss"] < logged[0]["loss"]
 
 
+@pytest.mark.parametrize("kind", ONE_OF_EACH)
+@pytest.mark.parametrize("number", [nan, inf])
+def test_a_log_probability_that_is_not_finite_stops_with_its_row(kind, number, build):
+    trainer = build(kind)
+    with torch.no_grad():
+        trainer.model.model.embed_tokens.weight[12] = number  # "7", of every second prompt
+    with pytest.raises(
+        BadValue, match=r"log-probability of .*\d<eos>' after .* nan under the policy"
+    ):
+        trainer.train()
+
+
 def test_alphapo_is_simpo_without_likelihood(tmp_path):
     given = config("CPO", tmp_path, loss_type="alphapo", alpha=0.25)
     assert (given.loss_type, given.cpo_alpha) == ("simpo", 0.0)
     given.learning_rate = 1e-4
     given.settle()
     assert (given.loss_type, given.cpo_alpha, given.alpha) == ("simpo", 0.0, 0.25)
+    (read,) = core.TrlParser(core.CPOConfig).parse_args_and_config(
+        [*ON_CPU, "--output_dir", str(tmp_path), "--loss_type", "alphapo", "--alpha", "0.25"]
+    )
+    assert (read.loss_type, read.cpo_alpha, read.alpha) == ("simpo", 0.0, 0.25)
+
+
+def test_simpo_keeps_the_likelihood_unless_its_weight_is_0(tmp_path):
+    for weight in ({}, {"cpo_alpha": 1.0}, {"cpo_alpha": 0.0}, {"cpo_alpha": 0.3}):
+        given = config("CPO", tmp_path, loss_type="simpo", **weight)
+        assert given.likelihood_weight == weight.get("cpo_alpha", 1.0)
+
+
+def test_a_weight_of_the_command_line_is_refused_beside_alphapo(tmp_path):
+    words = [*ON_CPU, "--output_dir", str(tmp_path), "--loss_type", "alphapo", "--cpo_alpha", "1.0"]
+    with pytest.raises(BadValue, match="which has no likelihood"):
+        core.TrlParser(core.CPOConfig).parse_args_and_config(words)
 
 
 @pytest.mark.parametrize(
@@ -308,6 +337,11 @@ def test_alphapo_is_simpo_without_likelihood(tmp_path):
         ("CPO", {"alpha": 0.25}, "'sigmoid' does not take it, only 'ipo' or 'simpo'"),
         ("CPO", {"loss_type": "hinge", "alpha": 0.25}, "'hinge' does not take it"),
         ("CPO", {"loss_type": "alphapo", "cpo_alpha": 0.5}, "which has no likelihood"),
+        (
+            "CPO",
+            {"loss_type": "alphapo", "cpo_alpha": float("1.0")},
+            "cpo_alpha=1.0 with loss_type",
+        ),
         ("CPO", {"cpo_alpha": -1.0}, "expected at least 0.0"),
         ("TPO", {"tpo_alpha": -1.0}, "expected at least 0.0"),
         ("CPO", {"max_length": 1}, "expected at least 2"),
