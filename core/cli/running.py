@@ -116,7 +116,10 @@ def print_sweep(order: "Order", sweep: list[str], *, as_json: bool) -> int:
 
 
 def reproduce(
-    family: Annotated[str, typer.Argument(metavar="FAMILY", help="E.g. grpo, with rloo and ppo.")],
+    family: Annotated[
+        str,
+        typer.Argument(metavar="FAMILY", help="Such as grpo (with rloo and ppo), or preference."),
+    ],
     at: At = "cpu",
     jobs: Jobs = None,
     looks: Annotated[

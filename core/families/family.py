@@ -189,6 +189,7 @@ class Family(Protocol):
             otherwise they configure the runs around it.
         listed_with: the family under whose name its papers are listed and reproduced; empty for
             its own.
+        group: a name of several families, by which their papers are listed and reproduced, too.
     """
 
     name: str
@@ -208,6 +209,7 @@ class Family(Protocol):
     gives: tuple[str, ...] = ()
     has_regimes: bool = False
     listed_with: str = ""
+    group: str = ""
 
     @property
     def held_out_columns(self) -> tuple[str, ...]:

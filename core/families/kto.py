@@ -27,6 +27,7 @@ class KTO(Offline):
     trained_by = "labelled answers"
     own_answers = DPO.own_answers
     has_regimes = True
+    group = DPO.group
     pair_quantities = DPO.pair_quantities
     profiles: Mapping[str, Mapping[str, object]] = {
         "cpu": {

@@ -10,6 +10,8 @@ from core.families.profiles import CPU_TRAINING, GPU_TRAINING, PAPER_TRAINING
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.base import BaseConfig
 
+PREFERENCE = "preference"  # the group of all families of preference losses
+
 
 class PreferencePairs(Offline, Protocol):
     """Base of a family whose trainer reads prompts with a chosen and a rejected answer."""
@@ -18,6 +20,7 @@ class PreferencePairs(Offline, Protocol):
     trained_by = "preferences"
     own_answers = ("kl_to_start", "answer_tokens")
     has_regimes = True
+    group = PREFERENCE
     pair_quantities = (
         "pair_accuracy",
         "likelihood_accuracy",

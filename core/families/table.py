@@ -45,15 +45,19 @@ ROWS: tuple[Family, ...] = (
 FAMILIES: Mapping[str, Family] = {family.name: family for family in ROWS}
 
 
-def listed_families(family: str) -> frozenset[str]:
-    """Return the names of the families listed under this one: itself and those that refer to it.
+def listed_families(name: str) -> frozenset[str]:
+    """Return the names of the families listed under a name: of a family, or of a group of them.
+
+    Those of a family are itself and the families that refer to it.
 
     Raises:
-        UnknownName: the family does not exist.
+        UnknownName: there is no such family or group.
     """
-    return frozenset({find_family(family).name}) | {
-        row.name for row in ROWS if row.listed_with == family
-    }
+    groups = {row.group for row in FAMILIES.values()} - {""}
+    if name not in {*FAMILIES, *groups}:
+        raise UnknownName("family", name, {*FAMILIES, *groups})
+    names = {row.name: {row.name, row.listed_with, row.group} for row in FAMILIES.values()}
+    return frozenset(family for family, listed in names.items() if name in listed)
 
 
 def find_family(name: str) -> Family:

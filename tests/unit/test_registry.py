@@ -6,7 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from core.cli.main import app
-from core.families.table import FAMILIES
+from core.families.profiles import SCALES
+from core.families.table import FAMILIES, listed_families
 from core.paper import Paper, cite
 from core.paper.registry import BrokenPaper, UnknownPaper, entries, find_entry, find_paper, lineage
 
@@ -165,6 +166,16 @@ def test_a_circle_of_bases_is_refused():
     known = {p.slug: p for p in (paper("a", "b"), paper("b", "a"))}
     with pytest.raises(BrokenPaper, match="a: its bases form a circle at a"):
         lineage(known["a"], known.__getitem__)
+
+
+def test_a_group_lists_the_papers_of_all_its_families_with_their_runs():
+    families = listed_families("preference")
+    listed = run("list", "--family", "preference", "--json")
+    assert listed.exit_code == 0
+    rows = {row["paper"]: row for row in json.loads(listed.stdout)}
+    papers = {slug for slug, entry in entries().items() if entry.load().family in families}
+    assert rows.keys() == papers >= {"dpo", "cpo", "kto", "orpo", "bco"}
+    assert all(row["runs"].keys() == set(SCALES) for row in rows.values())
 
 
 def test_a_paper_that_is_never_run_is_listed_so_and_no_other():

@@ -23,6 +23,7 @@ from core.run.reproduce import (
 from core.run.units import all_done
 from core.verdicts.up_to_date import recorded_runs
 from core.verdicts.verdict_records import verdicts_record
+from eval.errors import UnknownName
 from eval.stats.seeds import LOOKS
 from papers.deepseekmath_grpo import PAPER as DEEPSEEKMATH
 from papers.dr_grpo import PAPER as DR_GRPO
@@ -194,6 +195,16 @@ def test_families_are_listed_with_the_one_they_name():
     assert listed_families("grpo") == {
         n for n, one in FAMILIES.items() if one.listed_with == "grpo"
     }
+
+
+def test_a_group_is_all_families_of_preference_losses_and_no_preparation():
+    assert listed_families("preference") == {
+        name for name, one in FAMILIES.items() if one.pair_quantities and not one.gives
+    }
+    assert listed_families("dpo") == {"dpo"}
+    for name in ("", "preferences", "own-pairs-of"):
+        with pytest.raises(UnknownName):
+            listed_families(name)
 
 
 def test_no_paper_is_judged_where_there_is_no_record(root):  # noqa: ARG001
