@@ -35,8 +35,12 @@ if TYPE_CHECKING:
     from core.preference.cpo import CPOTrainer
     from core.preference.dpo import DPOTrainer
     from core.preference.kto import KTOTrainer
+    from core.preference.nash_md import NashMDTrainer
+    from core.preference.online_config import NashMDConfig, OnlineDPOConfig, XPOConfig
+    from core.preference.online_dpo import OnlineDPOTrainer
     from core.preference.orpo import ORPOTrainer
     from core.preference.tpo import TPOTrainer
+    from core.preference.xpo import XPOTrainer
     from core.shards.adapters import get_peft_config
     from core.trainers.a2po import A2POTrainer
     from core.trainers.grpo import GRPOTrainer
@@ -59,8 +63,12 @@ __all__ = [
     "KTOConfig",
     "KTOTrainer",
     "ModelConfig",
+    "NashMDConfig",
+    "NashMDTrainer",
     "ORPOConfig",
     "ORPOTrainer",
+    "OnlineDPOConfig",
+    "OnlineDPOTrainer",
     "PPOConfig",
     "PPOTrainer",
     "RLOOConfig",
@@ -71,6 +79,8 @@ __all__ = [
     "TPOConfig",
     "TPOTrainer",
     "TrlParser",
+    "XPOConfig",
+    "XPOTrainer",
     "get_dataset",
     "get_peft_config",
     "get_quantization_config",
@@ -94,8 +104,12 @@ _HOMES = {
     "KTOConfig": "core.configs.kto",
     "KTOTrainer": "core.preference.kto",
     "ModelConfig": "core.configs.script",
+    "NashMDConfig": "core.preference.online_config",
+    "NashMDTrainer": "core.preference.nash_md",
     "ORPOConfig": "core.configs.orpo",
     "ORPOTrainer": "core.preference.orpo",
+    "OnlineDPOConfig": "core.preference.online_config",
+    "OnlineDPOTrainer": "core.preference.online_dpo",
     "PPOConfig": "core.configs.ppo",
     "PPOTrainer": "core.trainers.ppo",
     "RLOOConfig": "core.configs.rloo",
@@ -106,6 +120,8 @@ _HOMES = {
     "TPOConfig": "core.configs.tpo",
     "TPOTrainer": "core.preference.tpo",
     "TrlParser": "core.configs.parser",
+    "XPOConfig": "core.preference.online_config",
+    "XPOTrainer": "core.preference.xpo",
     "get_dataset": "core.data.mixture",
     "get_peft_config": "core.shards.adapters",
     "get_quantization_config": "core.configs.script",

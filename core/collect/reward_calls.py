@@ -63,7 +63,10 @@ class RewardFunction:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Dataset columns that are required parameters of the function."""
+        """Dataset columns that are required parameters of the function, or that it names itself."""
+        stated: tuple[str, ...] | None = getattr(self.call, "required_columns", None)
+        if stated is not None:
+            return stated
         parameters = signature(self.call).parameters.values()
         required = [p.name for p in parameters if p.default is p.empty and p.kind in NAMED]
         return tuple(name for name in required if name not in (*SAMPLED, *SHARED, PROMPT_TEXTS))

@@ -181,6 +181,11 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         self.check_sampler(self)
 
     @property
+    def completions_per_row(self) -> int:
+        """Completions that `per_device_train_batch_size` counts as one: those of a pair, or 1."""
+        return 1
+
+    @property
     def reads_reference(self) -> bool:
         """True if a loss or rewards read log-probabilities of the reference."""
         return False
@@ -280,7 +285,8 @@ class RolloutConfig(SamplerConfig, BaseConfig):
             BadValue: both are set, or the batch is no multiple of the micro-batches of all
                 processes.
         """
-        micro = self.per_device_train_batch_size * self.world_size
+        own = self.per_device_train_batch_size * self.completions_per_row
+        micro = own * self.world_size
         if self.generation_batch_size is None:
             self.steps_per_generation = (
                 self.steps_per_generation or self.gradient_accumulation_steps
@@ -294,7 +300,7 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         elif self.generation_batch_size % micro:
             raise BadValue(
                 f"generation_batch_size={self.generation_batch_size} is no multiple of {micro}, "
-                f"the {self.per_device_train_batch_size} completions of a micro-batch times "
+                f"the {own} completions of a micro-batch times "
                 f"{self.world_size} processes"
             )
         else:

@@ -21,6 +21,11 @@ class BatchArguments(Protocol):
     max_completion_length: int | None
     rollout_draws: int
 
+    @property
+    def completions_per_row(self) -> int:
+        """Completions that `per_device_train_batch_size` counts as one."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class BatchPlan:
@@ -158,7 +163,8 @@ def batch_plan(args: BatchArguments, n_prompts: int, world_size: int = 1) -> Bat
         BadValue: the dataset does not fill a rollout, or a rollout does not split into groups
             and micro-batches.
     """
-    per_pass = args.per_device_train_batch_size * world_size
+    micro_batch = args.per_device_train_batch_size * args.completions_per_row
+    per_pass = micro_batch * world_size
     steps = args.steps_per_generation or args.gradient_accumulation_steps
     completions = args.generation_batch_size or per_pass * steps
     if completions % args.num_generations or completions % per_pass:
@@ -182,7 +188,7 @@ def batch_plan(args: BatchArguments, n_prompts: int, world_size: int = 1) -> Bat
         completions_per_prompt=args.num_generations,
         prompts_per_rollout=prompts,
         rollouts_per_epoch=rollouts,
-        micro_batch=args.per_device_train_batch_size,
+        micro_batch=micro_batch,
         micro_batches_per_rollout=completions // per_pass,
         iterations=args.num_iterations,
         accumulation=args.gradient_accumulation_steps,

@@ -74,7 +74,9 @@ class OnPolicy(Family, Protocol):
         from core.explain.batch_plan import batch_plan
 
         shared: Any = SimpleNamespace(**vars(config))  # Any: a config's fields
-        vars(shared).update(share, rollout_draws=cast("RolloutConfig", config).rollout_draws)
+        c = cast("RolloutConfig", config)
+        derived = {name: getattr(c, name) for name in ("rollout_draws", "completions_per_row")}
+        vars(shared).update(share, **derived)
         return batch_plan(shared, rows, processes)
 
     def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
@@ -84,7 +86,10 @@ class OnPolicy(Family, Protocol):
         if rows is not None:
             updates = self.plan(c, rows, 1, {}).updates
         completions_per_update = (
-            c.per_device_train_batch_size * c.gradient_accumulation_steps * c.world_size
+            c.per_device_train_batch_size
+            * c.completions_per_row
+            * c.gradient_accumulation_steps
+            * c.world_size
         )
         samples = int(completions_per_update * updates / c.num_iterations) if updates else None
         tokens = (c.max_completion_length or 0) * c.rollout_draws
@@ -103,7 +108,8 @@ class OnPolicy(Family, Protocol):
 
         c = cast("RolloutConfig", config)
         rollout = c.rollout_size // processes
-        batch = share.get("per_device_train_batch_size") or c.per_device_train_batch_size
+        rows = share.get("per_device_train_batch_size") or c.per_device_train_batch_size
+        batch = rows * c.completions_per_row
         return Work(
             micro_batch=batch,
             prompts=min(batch, ceil(rollout / c.num_generations)),

@@ -107,9 +107,13 @@ def take_selected(batch: Batch, chosen: Tensor, parts: int) -> Batch:
     return {**kept_columns, "selected": selected}
 
 
-def shuffle_rows(batch: Batch) -> Batch:
-    """Permute the rows of all tensors together, by one draw from torch's global CPU generator."""
-    order = torch.randperm(len(batch["completion_ids"]))
+def shuffle_rows(batch: Batch, together: int = 1) -> Batch:
+    """Permute the rows of all tensors, by one draw from torch's global CPU generator.
+
+    Every `together` rows stay together, in their order.
+    """
+    groups = torch.randperm(len(batch["completion_ids"]) // together)
+    order = (groups.unsqueeze(1) * together + torch.arange(together)).flatten()
     return {key: rows[order.to(rows.device)] for key, rows in batch.items()}
 
 

@@ -36,6 +36,31 @@ class Term(NamedTuple):
     counts: Tensor
 
 
+def check_finite(
+    logps: Tensor, answers: Batch, tokenizer: PreTrainedTokenizerBase, model: str
+) -> None:
+    """Raise `BadValue` with prompt and completion of the first log-probability not finite.
+
+    Args:
+        logps: Log-probabilities (B,) of answers.
+        answers: The prompts and completions.
+        tokenizer: Decodes them.
+        model: Name of the model in the message.
+    """
+    finite = logps.isfinite()
+    if finite.all():
+        return
+    row = int(finite.int().argmin())
+    prompt, completion = (
+        tokenizer.decode(answers[f"{name}_ids"][row][answers[f"{name}_mask"][row] > 0])
+        for name in ("prompt", "completion")
+    )
+    raise BadValue(
+        f"log-probability of {completion!r} after {prompt!r}: {logps[row].item()} under the "
+        f"{model}, expected a finite number; lower learning_rate, or look for NaN in the weights"
+    )
+
+
 class AnswerTrainer(OfflineTrainer):
     """Trainer of losses of given answers; a subclass prepares, collates and scores them."""
 
@@ -85,28 +110,6 @@ class AnswerTrainer(OfflineTrainer):
     def gather_rows(self, rows: Tensor) -> Tensor:
         """Gather rows of a batch from all processes, without those repeated to fill it."""
         return cast(Tensor, self.accelerator.gather_for_metrics(rows))
-
-    def check_finite(self, logps: Tensor, answers: Batch, model: str) -> None:
-        """Raise `BadValue` with prompt and completion of the first log-probability not finite.
-
-        Args:
-            logps: Log-probabilities (B,) of answers.
-            answers: The prompts and completions.
-            model: Name of the model in the message.
-        """
-        finite = logps.isfinite()
-        if finite.all():
-            return
-        row = int(finite.int().argmin())
-        prompt, completion = (
-            self.tokenizer.decode(answers[f"{name}_ids"][row][answers[f"{name}_mask"][row] > 0])
-            for name in ("prompt", "completion")
-        )
-        raise BadValue(
-            f"log-probability of {completion!r} after {prompt!r}: {logps[row].item()} under the "
-            f"{model}, expected a finite number; lower learning_rate, or look for NaN in the "
-            "weights"
-        )
 
     def step_loss(
         self,

@@ -10,7 +10,7 @@ from core.data.pairs import REF_COLUMNS
 from core.forward.answers import AnswerTokens
 from core.losses.paired_answers import Answers, Pairs, sums_of
 from core.losses.preference import WIN_COLUMNS, PreferenceLosses, preference_losses
-from core.preference.answer_trainer import Term
+from core.preference.answer_trainer import Term, check_finite
 from core.preference.reference_trainer import ReferenceTrainer
 from core.preference.trainer import PreferenceTrainer, pair_metrics, tokens_of
 
@@ -42,7 +42,7 @@ class DPOTrainer(ReferenceTrainer, PreferenceTrainer):
         """Return the loss of the pairs, and record their rewards and log-probabilities."""
         with self.phases("reference"):
             references = [sums.to(tokens.logps) for sums in self.references_of(inputs)]
-        self.check_finite(torch.cat(references), inputs, "reference")
+        check_finite(torch.cat(references), inputs, self.tokenizer, "reference")
         with self.phases("forward"):
             result = self.pair_losses(as_pairs(tokens, inputs, references))
         sides = (result.scores.chosen, result.scores.rejected)

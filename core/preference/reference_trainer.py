@@ -21,6 +21,7 @@ from core.forward.logps import evaluating
 from core.preference.answer_trainer import AnswerTrainer
 from core.shards.adapters import refuse_adapters
 from core.shards.sharding import gather_weights, spread_weights
+from core.trainers.base import BaseTrainer
 from core.trainers.setup import refuse, without_dropout
 from eval.errors import BadValue
 
@@ -79,15 +80,12 @@ class ReferenceTrainer(AnswerTrainer):
         New adapters are off in it. Log-probabilities that are computed beforehand are added to the
         datasets.
         """
-        if ref_model is None:
-            self.keep_reference(adapters_off=has_new_adapters)
-        else:
-            if self.args.disable_dropout:
-                without_dropout(ref_model)
-            frozen = cast(nn.Module, ref_model.eval().requires_grad_(False))
-            self.ref_model = frozen.to(self.args.device)
-            if self.frame is not None:
-                spread_weights(self.ref_model, self.args.device)
+        set_reference(
+            self,
+            ref_model,
+            adapters_off=has_new_adapters,
+            disable_dropout=self.args.disable_dropout,
+        )
         if self.args.sync_ref_model:
             refuse_adapters(self.policy(), "sync_ref_model=True")
             self.move_reference()
@@ -133,6 +131,25 @@ class ReferenceTrainer(AnswerTrainer):
         if all(name in inputs for name in self.reference_columns):
             return [inputs[name] for name in self.reference_columns]
         return self.reference_sums(inputs)
+
+
+def set_reference(
+    trainer: BaseTrainer,
+    ref_model: PreTrainedModel | None,
+    *,
+    adapters_off: bool,
+    disable_dropout: bool,
+) -> None:
+    """Freeze a model as the reference of a trainer; None copies the policy without new adapters."""
+    if ref_model is None:
+        trainer.keep_reference(adapters_off=adapters_off)
+        return
+    if disable_dropout:
+        without_dropout(ref_model)
+    frozen = cast(nn.Module, ref_model.eval().requires_grad_(False))
+    trainer.ref_model = frozen.to(trainer.args.device)
+    if trainer.frame is not None:
+        spread_weights(trainer.ref_model, trainer.args.device)
 
 
 def check_reference(ref_model: PreTrainedModel | None, model: str | PreTrainedModel) -> None:

@@ -12,7 +12,7 @@ from core.data.best_fit import Data
 from core.data.pairs import ANSWERS, REF_COLUMNS, token_columns, tokenize_pairs
 from core.forward.answers import AnswerTokens, answer_tokens
 from core.losses.preference import WIN_COLUMNS
-from core.preference.answer_trainer import AnswerTrainer, Term
+from core.preference.answer_trainer import AnswerTrainer, Term, check_finite
 from core.preference.collate import ANSWER_MASK, LABELS, PairCollator
 
 
@@ -73,7 +73,7 @@ class PreferenceTrainer(AnswerTrainer):
                 with_squares=self.args.weighs_pairs,
                 with_router=bool(self.router_weight),
             )
-        self.check_finite(tokens.logps.sum(-1), inputs, "policy")
+        check_finite(tokens.logps.sum(-1), inputs, self.tokenizer, "policy")
         terms = self.loss_terms(tokens, inputs)
         self.record_tokens(tokens, inputs)
         return self.step_loss(terms, tokens.router_loss, num_items_in_batch)

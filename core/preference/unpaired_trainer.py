@@ -15,7 +15,7 @@ from core.forward.answers import AnswerTokens, answer_tokens
 from core.forward.batches import Batch
 from core.forward.logps import evaluating
 from core.losses.unpaired import UNPAIRED, unpaired_losses
-from core.preference.answer_trainer import Term
+from core.preference.answer_trainer import Term, check_finite
 from core.preference.reference_trainer import ReferenceTrainer
 from core.preference.unpaired_collate import (
     LABEL,
@@ -154,8 +154,8 @@ class UnpairedTrainer(ReferenceTrainer):
         Raises:
             BadValue: one is not finite; the message has its prompt and completion.
         """
-        self.check_finite(logps, answers, "policy")
-        self.check_finite(ref_logps, answers, "reference")
+        check_finite(logps, answers, self.tokenizer, "policy")
+        check_finite(ref_logps, answers, self.tokenizer, "reference")
         return logps - ref_logps.to(logps)
 
     def observe(self, numbers: Iterable[Tensor]) -> None:

@@ -14,6 +14,7 @@ from core.rewards.correctness import (
 from core.rewards.cosine import CosineLength
 from core.rewards.flipped import Flipped
 from core.rewards.form import Format, TagCount, ThinkFormat, think_format_reward
+from core.rewards.judged import Judged
 from core.rewards.language import LanguageConsistency
 from core.rewards.length import (
     LengthTarget,
@@ -39,6 +40,7 @@ __all__ = [
     "DenseRepetition",
     "Flipped",
     "Format",
+    "Judged",
     "LanguageConsistency",
     "LengthTarget",
     "LengthWithin",

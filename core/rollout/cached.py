@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from inspect import signature
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -30,6 +31,32 @@ def has_key_value_cache(model: PreTrainedModel) -> bool:
         and not model._is_stateful
         and not any(isinstance(layer, LinearAttentionCacheLayerMixin) for layer in layers)
     )
+
+
+class Decoder(Protocol):
+    """Next-token logits of a batch of rows."""
+
+    @property
+    def refills(self) -> bool:
+        """True if new rows can be admitted while other rows are being decoded."""
+        ...
+
+    @property
+    def drops(self) -> bool:
+        """True if decoding gets faster without the finished rows."""
+        ...
+
+    def admit(self, prompts: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]) -> Tensor:
+        """Read new prompts; return the next-token logits of each, see `CachedDecoder.admit`."""
+        ...
+
+    def step(self, tokens: Tensor, alive: Tensor) -> Tensor:
+        """Append one token to every row; return the next-token logits."""
+        ...
+
+    def select(self, rows: Tensor) -> None:
+        """Keep only these rows, in this order."""
+        ...
 
 
 class CachedDecoder:

@@ -26,6 +26,7 @@ from core.collect.reward_sources import (
 )
 from core.configs.grpo import GRPOConfig
 from core.configs.idle import ratio_is_one
+from core.configs.rollout import RolloutConfig
 from core.data.streams import is_stream
 from core.forward.batches import Batch, as_rollout
 from core.forward.logps import token_logps
@@ -63,7 +64,7 @@ Data = Dataset | IterableDataset
 
 
 def rollout_datasets(
-    train: Data | None, evaluation: Data | dict[str, Data] | None, args: GRPOConfig
+    train: Data | None, evaluation: Data | dict[str, Data] | None, args: RolloutConfig
 ) -> DataArguments:
     """Return the checked datasets of prompts, under the names of transformers' arguments.
 
@@ -82,7 +83,7 @@ def policy_and_tokenizer(
     model: str | PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase | None,
     peft_config: "PeftConfig | None",
-    args: GRPOConfig,
+    args: RolloutConfig,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return the model to train, with its adapters, and its tokenizer; load those given by name.
 

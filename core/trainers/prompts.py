@@ -92,7 +92,9 @@ class PromptTrainer(BaseTrainer):
         return self._get_dataloader(
             dataset=cast(TorchDataset, NumberedRows(read)),
             description="Training",
-            batch_size=self._train_batch_size * self.args.rollout_parts,
+            batch_size=self._train_batch_size
+            * self.args.completions_per_row
+            * self.args.rollout_parts,
             sampler_fn=cast(Callable[[TorchDataset], Sampler], self._get_train_sampler),
             is_training=True,
         )

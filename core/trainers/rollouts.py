@@ -37,6 +37,7 @@ class RolloutTrainer(PromptTrainer):
     args: RolloutConfig
     loss_is_scaled_for_ga = True  # the loss is divided by the step's size here, not by transformers
     logged: Sequence[Statistic] = ()  # of the loss, beside KL and entropy
+    rows_together = 1  # rows of a rollout that stay in one micro-batch and piece
     router_weight = 0.0  # of the load-balancing loss of experts, which is no sum over pieces
 
     def __init__(
@@ -158,7 +159,7 @@ class RolloutTrainer(PromptTrainer):
             batch = {key: values for key, values in batch.items() if key != "selected"}
             trained = self.gather(selected.sum()).sum().clamp(min=1)
             rows = trained.double() / (count * self.accelerator.num_processes)
-        parts = split_rows(shuffle_rows(batch), count)
+        parts = split_rows(shuffle_rows(batch, self.rows_together), count)
         fixed = self.args.padding is not None
         micro_batches = parts if fixed else [trim(part) for part in parts]
         self.compare(micro_batches)

@@ -85,12 +85,16 @@ class SamplingTrainer(RolloutTrainer):
                 return call_rollout(self.rollout_func, self.tokenizer, prompts, self)
             self.check_generation()
             chosen = self.policy() if self.args.samples_policy else self.reference()
-            autocast = self.accelerator.autocast()  # as in training
-            with autocast, gather_weights(chosen, self.frame) as model, self.sampled_from(model):
-                seeds, engine = self.seeds(prompts), self.engine(model)
-                return sample(
-                    model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds, engine
-                )
+            return self.sample_from(chosen, prompts, self.seeds(prompts))
+
+    def sample_from(
+        self, chosen: PreTrainedModel, prompts: list[Completion], seeds: list[int]
+    ) -> Generated:
+        """Sample one completion per prompt from the policy or the reference, see `sample`."""
+        autocast = self.accelerator.autocast()  # as in training
+        with autocast, gather_weights(chosen, self.frame) as model, self.sampled_from(model):
+            engine, ends = self.engine(model), self.eos_token_ids
+            return sample(model, self.tokenizer, prompts, self.args, ends, seeds, engine)
 
     def sampled_from(self, model: PreTrainedModel) -> AbstractContextManager[None]:
         """Return a context with old or rounded weights in training, else a null context."""

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 from grpo_runs import digits, prompts
+from online_runs import online_trainer
 
 from core import GRPOConfig, GRPOTrainer
 from core.data.sets import POCKET, SETS, pocket
@@ -50,6 +51,18 @@ def make_grpo(build_llama, tiny_tokenizer, tmp_path):
             processing_class=tokenizer,
             rollout_func=rollout,
         )
+
+    return build
+
+
+@pytest.fixture
+def make_online(build_llama, tiny_tokenizer, tmp_path):
+    """Build an online trainer over a fresh tiny Llama: `make_online("XPO", alpha=0.1)`."""
+    count = iter(range(99))
+
+    def build(kind="OnlineDPO", *, model=None, **changes):
+        folder = tmp_path / f"run-{next(count)}"
+        return online_trainer(kind, model or build_llama(), tiny_tokenizer, folder, **changes)
 
     return build
 

@@ -24,6 +24,7 @@ def settings(**changes):
         "generation_batch_size": None,
         "max_completion_length": 100,
         "rollout_draws": 1,
+        "completions_per_row": 1,
     }
     return SimpleNamespace(**defaults | changes)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
-from core.rollout.cached import CachedDecoder, check_rows, has_key_value_cache
+from core.rollout.cached import CachedDecoder, Decoder, check_rows, has_key_value_cache
 from core.rollout.draw import draw, logits_warpers, most_likely, penalize_repetition, uniform_stream
 from core.rollout.engine import ROWS, SampledCompletion, Sampling, Tokens
 from core.rollout.hf.generated import generate_rows
@@ -153,7 +153,7 @@ class NativeEngine:
             logits = decoder.step(tokens, live.alive)
             live.refill(decoder, waiting, seeds, logits)
 
-    def make_decoder(self, *, shared: bool) -> PlainDecoder | CachedDecoder:
+    def make_decoder(self, *, shared: bool) -> Decoder:
         """Return a new decoder; `shared` tells whether several rows continue one prompt."""
         if self.static and static_needs(self.model) is None:
             return StaticDecoder(self.model)
@@ -197,7 +197,7 @@ class LiveBatch:
 
     def admit(
         self,
-        decoder: PlainDecoder | CachedDecoder,
+        decoder: Decoder,
         entering: Sequence[Group],
         free_rows: Sequence[int],
         seeds: Sequence[int],
@@ -222,7 +222,7 @@ class LiveBatch:
 
     def refill(
         self,
-        decoder: PlainDecoder | CachedDecoder,
+        decoder: Decoder,
         waiting: deque[Group],
         seeds: Sequence[int],
         logits: Tensor,
@@ -299,13 +299,13 @@ class LiveBatch:
         fits = bool(waiting) and len(waiting[0].indices) <= self.rows
         return len(self.idle) == self.rows and not fits
 
-    def compact(self, decoder: PlainDecoder | CachedDecoder, tokens: Tensor) -> Tensor:
+    def compact(self, decoder: Decoder, tokens: Tensor) -> Tensor:
         """Drop the finished rows if they are many and the decoder can; return the tokens left."""
         if decoder.drops and len(self.idle) > IDLE * self.rows:
             return tokens[self.select(decoder)]
         return tokens
 
-    def select(self, decoder: PlainDecoder | CachedDecoder) -> Tensor:
+    def select(self, decoder: Decoder) -> Tensor:
         """Drop the finished rows; return the indices of the rows that remain, shape (R,)."""
         rows = self.alive.nonzero().flatten()
         decoder.select(rows)

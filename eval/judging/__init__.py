@@ -1,0 +1,1 @@
+"""Judges of two answers to the same prompt."""
