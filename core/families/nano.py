@@ -21,6 +21,9 @@ BASES: Mapping[str, Settings] = {
     "tpo": {"loss_type": "sigmoid", "beta": 0.1},
     "kto": {"loss_type": "kto", "beta": 0.1},
     "bco": {"beta": 0.1},
+    "online_dpo": {"loss_type": "sigmoid", "beta": 0.1},
+    "xpo": {"loss_type": "sigmoid", "beta": 0.1, "alpha": 1e-5},
+    "nash_md": {"beta": 0.008, "mixture_coef": 0.25},
 }
 COMMON: Settings = {
     **SAME,
@@ -165,6 +168,14 @@ CHOICE_FAR = regime(
 CHOICE_PAIRS = pairs_regime(
     "nano-choice", "choice-start", pairs="choice-pairs", updates=96, rate=2e-4, tokens=6
 )
+# Pairs of the policy's own answers, anew for each update; at most as many as an epoch has prompts.
+CHOICE_ONLINE: Settings = {
+    **regime("nano-choice", "choice-start", updates=96, rate=2e-4, tokens=6, of_a_rollout=1),
+    "per_device_train_batch_size": 24,
+    "logging_steps": LOGGED,
+    "heldout_every": 48,
+    "heldout_problems": 300,
+}
 MANY = regime("nano-many", "many-start", updates=160, rate=3e-4, tokens=8)
 LENGTH: Settings = {
     **regime("nano-length", "length-start", updates=112, rate=5e-4, tokens=64, batch=32),
@@ -176,6 +187,7 @@ REGIMES: Mapping[str, Mapping[str, Settings]] = {
         "choice": CHOICE,
         "choice-far": CHOICE_FAR,
         "choice-pairs": CHOICE_PAIRS,
+        "choice-online": CHOICE_ONLINE,
         "choice-triples": {**CHOICE_PAIRS, "data": "prepared:choice-triples"},
         **{
             f"choice-flipped-{share}": {**CHOICE_PAIRS, "data": f"prepared:choice-flipped-{share}"}

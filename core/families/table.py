@@ -10,6 +10,7 @@ from core.families.evaluation import Untrained
 from core.families.family import Family
 from core.families.grpo import GRPO
 from core.families.kto import BCO, KTO
+from core.families.online_dpo import XPO, NashMD, OnlineDPO
 from core.families.optimal_value import OptimalValue
 from core.families.orpo import ORPO
 from core.families.own_labels import OwnLabels
@@ -34,6 +35,9 @@ ROWS: tuple[Family, ...] = (
     TPO(),
     KTO(),
     BCO(),
+    OnlineDPO(),
+    XPO(),
+    NashMD(),
     RejectionSampling(),
     DifficultyFilter(),
     OptimalValue(),

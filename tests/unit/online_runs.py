@@ -41,7 +41,7 @@ def played(kind, completions):
     rows = iter(completions)
 
     class Player(getattr(core, f"{kind}Trainer")):
-        def generate(self, prompts):
+        def generate(self, prompts):  # noqa: ARG002 - those of the completions
             return next(rows)
 
     return Player

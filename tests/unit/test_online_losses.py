@@ -99,9 +99,7 @@ def test_the_mixture_that_trl_has_by_default():
 
 def test_weights_of_the_kl_agree_in_answers_of_one_token_only():
     draw = torch.Generator().manual_seed(1)
-    logps, reference = (
-        -torch.rand(3, 4, generator=draw, dtype=torch.float64) for _ in range(2)
-    )
+    logps, reference = (-torch.rand(3, 4, generator=draw, dtype=torch.float64) for _ in range(2))
     mask = torch.tensor([[1, 0, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]])
     answers = Answers(logps=logps, ref_logps=reference, mask=mask)
     zeros = torch.zeros(3).double()
