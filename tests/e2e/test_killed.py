@@ -235,6 +235,38 @@ def test_killed_run_on_given_answers_ends_as_a_whole_one(case, server, data, tin
     assert log[-2]["rewards/margins"] > 0.01
 
 
+ONLINE = {
+    "xpo": ("alpha=0.1", "gradient_accumulation_steps=2", "steps_per_generation=4", "save_steps=3"),
+    "nash_md": ("beta=0.1", "save_steps=1"),
+}
+JUDGED = """
+from core.paper import Paper
+from core.rewards import Judged
+from eval.judging.judges import Cyclic
+
+PAPER = Paper(
+    slug="online", title="", arxiv="", family="{family}", model="", data="gsm8k",
+    rewards=(Judged(Cyclic()),), benchmarks=("gsm8k",), arms={{"online": {{}}}}, claims=(),
+)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("family", ONLINE)
+def test_killed_run_of_online_pairs_ends_as_a_whole_one(family, server, data, tiny_model, tmp_path):
+    paper = tmp_path / "online.py"
+    paper.write_text(JUDGED.format(family=family))
+    settings = changed(
+        (*SMALL[1:], "max_steps=12", "per_device_train_batch_size=2", "heldout_every=4"),
+        *ONLINE[family],
+    )
+    asked = ("one", paper, "--arm", "online", "--seed", 0, f"model={tiny_model}", *settings)
+    plan = ("rollout", "forward", "optimizer", "log", "checkpoint", WRITE, "end of training")
+    env = {"REPRO_DATA": str(data)}
+    log = check_kills(server, tmp_path, asked, env, plan, Random(family), whole_steps=3)
+    assert any(abs(row.get("rewards/margins", 0)) > 1e-3 for row in log)
+
+
 def check_wandb(root, log):
     """One offline run holds each row of the log once, in order."""
     (path,) = [path for path in root.rglob("*.wandb") if JOB not in path.name]

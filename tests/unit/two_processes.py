@@ -28,6 +28,7 @@ from core import (
     SFTConfig,
     SFTTrainer,
 )
+from core.collect.generation import call_rollout
 from core.forward.packing import can_pack
 from core.losses.policy import LOSS_TYPES
 from core.shards.sharding import gather_weights, without_weights
@@ -299,6 +300,38 @@ def labelled(trainer, config, **changes):
     return make
 
 
+def online(method, **changes):
+    """Pairs of completions, whole on each process, and a reference that has other weights."""
+
+    class Played(getattr(core, f"{method}Trainer")):
+        def generate(self, rows):
+            rollout = completion_of_its_place([1, 3, 9])
+            return call_rollout(rollout, self.tokenizer, rows, self)
+
+    def build(folder, out, processes):
+        reference = AutoModelForCausalLM.from_pretrained(folder)
+        reference.lm_head.weight.data.mul_(1.1)
+        return Played(
+            model=AutoModelForCausalLM.from_pretrained(folder),
+            ref_model=reference,
+            reward_funcs=spread_reward,
+            args=getattr(core, f"{method}Config")(
+                output_dir=str(out),
+                per_device_train_batch_size=4 // processes,
+                learning_rate=1e-3,
+                num_train_epochs=2,
+                adam_epsilon=1e-3,
+                max_new_tokens=12,
+                **QUIET,
+                **changes,
+            ),
+            train_dataset=sums(8),
+            processing_class=AutoTokenizer.from_pretrained(folder),
+        )
+
+    return build
+
+
 CASES = {
     "sft": sft,
     "dpo": of_pairs("DPO"),
@@ -306,6 +339,9 @@ CASES = {
     "tpo": of_pairs("TPO"),
     "kto": labelled(KTOTrainer, KTOConfig, beta=1.0),
     "bco": labelled(BCOTrainer, BCOConfig, beta=1.0),
+    "online": online("OnlineDPO"),
+    "exploring": online("XPO", alpha=0.1),
+    "against a mixture": online("NashMD", beta=0.1),
     "selected": selected,
     "filled": filled,
     "filled up": filled_up,
