@@ -182,6 +182,12 @@ LENGTH: Settings = {
     "heldout_problems": 50,  # long texts, which records keep
     "heldout_every": 112,
 }
+LENGTH_PAIRS: Settings = {
+    **pairs_regime(
+        "nano-length", "length-start", pairs="length-pairs", updates=36, rate=5e-5, tokens=64
+    ),
+    "heldout_problems": 100,
+}
 REGIMES: Mapping[str, Mapping[str, Settings]] = {
     "choice": {
         "choice": CHOICE,
@@ -197,17 +203,9 @@ REGIMES: Mapping[str, Mapping[str, Settings]] = {
     "many": {"many": MANY},
     "length": {
         "length": LENGTH,
-        "length-pairs": {
-            **pairs_regime(
-                "nano-length",
-                "length-start",
-                pairs="length-pairs",
-                updates=36,
-                rate=5e-5,
-                tokens=64,
-            ),
-            "heldout_problems": 100,
-        },
+        "length-pairs": LENGTH_PAIRS,
+        # Right answers against wrong ones, with which DPO raises accuracy and lengthens answers.
+        "length-right-pairs": {**LENGTH_PAIRS, "data": "prepared:length-right-pairs"},
         "length-tight": {**LENGTH, "max_completion_length": 24, "eval_max_tokens": 24},
         "length-long": {
             **LENGTH,
@@ -225,6 +223,7 @@ CHOICE_OWN: Settings = {
     "num_prompts": 1500,
     "num_generations": 16,
 }
+LENGTH_OWN: Settings = {**CHOICE_OWN, "regime": "length"}
 # The law of `choice` and the habits of `length` have been learnt at their first comparison; the
 # skill of `many` grows at a rate that depends on the seed.
 STARTS: Mapping[str, Mapping[str, Settings]] = {
@@ -259,15 +258,8 @@ STARTS: Mapping[str, Mapping[str, Settings]] = {
             heldout_temperature=1.0,
         ),
         # The longer of two right answers is chosen in four of five pairs.
-        "length-pairs": {
-            "family": "own-pairs",
-            "per_seed": True,
-            "regime": "length",
-            "num_prompts": 1500,
-            "num_generations": 16,
-            "pair_by": "length",
-            "flipped_share": 0.2,
-        },
+        "length-pairs": {**LENGTH_OWN, "pair_by": "length", "flipped_share": 0.2},
+        "length-right-pairs": LENGTH_OWN,
         # Right answers are common in it, and 34 tokens long: for what shortens.
         "length-grown": {"family": "grpo", "per_seed": True, "regime": "length", "max_steps": 80},
     },

@@ -14,6 +14,7 @@ class TPO(PreferencePairs):
 
     name = "tpo"
     columns = (*PreferencePairs.columns, "reference")
+    pair_quantities = (*PreferencePairs.pair_quantities, "log_ratio/gold")
 
     def config_class(self) -> "type[TPOConfig]":
         """Import the config class."""

@@ -4,7 +4,7 @@ The likelihood of an answer that CPO, ORPO and TPO add is `negative_log_likeliho
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -78,6 +78,11 @@ def hinge(gap: B, c: Coefficients) -> B:
     return torch.relu(1 - c.beta * gap)
 
 
+def is_active(gap: B, c: Coefficients) -> B:
+    """Return 1 for pairs that the hinge has a gradient of, beta gap < 1, and 0 for others."""
+    return (c.beta * gap < 1).to(gap.dtype)
+
+
 def squared(gap: B, c: Coefficients) -> B:
     """Return (gap - 1 / (2 beta))^2; arXiv 2310.12036 eq. 17 without a reference."""
     return (gap - 1 / (2 * c.beta)).square()
@@ -98,6 +103,7 @@ class ReferenceFree:
         averages: Whether a score is the mean log-probability of a token, else their sum.
         gap: Maps the scores of chosen and rejected answers to gaps (B,).
         parameters: Names of the settings that have an effect with this loss.
+        metrics: Maps names of metrics to functions from gaps (B,) to a value of each pair.
     """
 
     link: Link
@@ -105,13 +111,18 @@ class ReferenceFree:
     averages: bool = False
     gap: Gap = difference
     parameters: tuple[str, ...] = ()
+    metrics: Mapping[str, Link] = field(default_factory=dict[str, Link])
 
 
 SMOOTHS = ("label_smoothing",)
 SIGMOID = ReferenceFree(
     link=logistic, doc="logistic, of whole answers, arXiv 2401.08417", parameters=SMOOTHS
 )
-HINGE = ReferenceFree(link=hinge, doc="a hinge of whole answers, arXiv 2305.10425")
+HINGE = ReferenceFree(
+    link=hinge,
+    doc="a hinge of whole answers, arXiv 2305.10425",
+    metrics={"active_pairs": is_active},
+)
 SQUARED = ReferenceFree(link=squared, doc="IPO of means of a token", averages=True)
 CPO_LOSSES: Mapping[str, ReferenceFree] = {
     "sigmoid": SIGMOID,

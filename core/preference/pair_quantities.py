@@ -6,19 +6,27 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from core.data.pairs import GOLD
 from core.forward.quantities import Quantity, ratio_of_sums
 from core.losses.preference import smoothed
 from core.losses.unpaired import unpaired_losses
 from core.preference.pair_sums import PairSums
 from eval.errors import BadValue
 
-QUANTILE_GAP = "quantile_gap"
+QUANTILE_GAP, OF_GOLD = "quantile_gap", "log_ratio/gold"
 LEVELS = torch.arange(1, 20, dtype=torch.float64) / 20  # of quantiles that are compared
 RESAMPLES = 1000
+ANSWERS = ("chosen", "rejected", "gold")
 
 
 class MovedPairs(NamedTuple):
-    """Pairs under a policy and its start, and 1 for each pair whose labels are flipped, (N,)."""
+    """Pairs under a policy and its start.
+
+    Attributes:
+        policy: The pairs under the policy.
+        start: The pairs under its start.
+        flipped: 1 for each pair whose labels are flipped, else 0 (N,).
+    """
 
     policy: PairSums
     start: PairSums
@@ -38,9 +46,10 @@ class MovedPairs(NamedTuple):
 def pair_columns(pairs: MovedPairs) -> dict[str, list[float]]:
     """Return pairs as columns of N numbers by name, log-probabilities in single precision."""
     columns = {
-        f"{model}_{answer}": getattr(sums, answer).float()
+        f"{model}_{answer}": column.float()
         for model, sums in (("start", pairs.start), ("policy", pairs.policy))
-        for answer in ("chosen", "rejected")
+        for answer in ANSWERS
+        if (column := getattr(sums, answer)) is not None
     }
     counts = {
         "chosen_tokens": pairs.start.chosen_tokens,
@@ -61,7 +70,12 @@ def moved_pairs(columns: Mapping[str, Sequence[float]], *, at_start: bool = Fals
     values = {name: torch.tensor(column, dtype=torch.float64) for name, column in columns.items()}
     lengths = (values["chosen_tokens"], values["rejected_tokens"])
     start, policy = (
-        PairSums(values[f"{model}_chosen"], values[f"{model}_rejected"], *lengths)
+        PairSums(
+            values[f"{model}_chosen"],
+            values[f"{model}_rejected"],
+            *lengths,
+            gold=values.get(f"{model}_gold"),
+        )
         for model in ("start", "start" if at_start else "policy")
     )
     return MovedPairs(policy, start, flipped=values["flipped"])
@@ -76,6 +90,17 @@ def likelihood_gaps(pairs: PairSums) -> Tensor:
     """Return the gap of the mean log-probabilities of a token, in nats."""
     chosen = pairs.chosen / pairs.chosen_tokens.clamp(min=1)
     return chosen - pairs.rejected / pairs.rejected_tokens.clamp(min=1)
+
+
+def gold_log_ratios(pairs: MovedPairs) -> Tensor:
+    """Return the log-ratios (N,) of the gold answers, in nats.
+
+    Raises:
+        BadValue: the pairs have no gold answers.
+    """
+    if pairs.policy.gold is None or pairs.start.gold is None:
+        raise BadValue(f"{OF_GOLD}: the pairs have no gold answers; add the column {GOLD}")
+    return pairs.policy.gold - pairs.start.gold
 
 
 def other_answers(pairs: PairSums) -> Tensor:
@@ -106,6 +131,7 @@ PAIR_QUANTITIES: Mapping[str, Callable[[MovedPairs], Tensor]] = {
     "pair_margin": lambda pairs: pairs.chosen - pairs.rejected,
     "log_ratio/chosen": lambda pairs: pairs.chosen,
     "log_ratio/rejected": lambda pairs: pairs.rejected,
+    OF_GOLD: gold_log_ratios,
     "chosen_fell": lambda pairs: (pairs.chosen < 0).double(),
     "other_answers": lambda pairs: other_answers(pairs.policy),
     "flipped_resisted": lambda pairs: in_order(pairs.chosen - pairs.rejected),

@@ -8,7 +8,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from core.data.conversations import Row, Tokenizer
-from core.data.pairs import encode_answers
+from core.data.pairs import GOLD, encode_answers
 from core.forward.answers import answer_tokens
 from core.forward.quantities import BATCH
 from core.preference.collate import PairCollator
@@ -23,12 +23,14 @@ class PairSums(NamedTuple):
         rejected: Log-probability of the other.
         chosen_tokens: Number of tokens of the better answer.
         rejected_tokens: Number of tokens of the other.
+        gold: Log-probability of the gold answer; None if the pairs have none.
     """
 
     chosen: Tensor
     rejected: Tensor
     chosen_tokens: Tensor
     rejected_tokens: Tensor
+    gold: Tensor | None = None
 
 
 def pair_sums(model: PreTrainedModel, tokenizer: Tokenizer, rows: Sequence[Row]) -> PairSums:
@@ -44,7 +46,15 @@ def pair_sums(model: PreTrainedModel, tokenizer: Tokenizer, rows: Sequence[Row])
             logps = answer_tokens(model, tokens_of(batch)).logps
         sums = (logps.double().sum(1), batch["completion_mask"].double().sum(1))
         columns.append(tuple(half.cpu() for values in sums for half in values.chunk(2)))
-    return PairSums(*(torch.cat(column) for column in zip(*columns, strict=True)))
+    gold = gold_sums(model, tokenizer, rows) if all(GOLD in row for row in rows) else None
+    return PairSums(*(torch.cat(column) for column in zip(*columns, strict=True)), gold=gold)
+
+
+def gold_sums(model: PreTrainedModel, tokenizer: Tokenizer, rows: Sequence[Row]) -> Tensor:
+    """Return the log-probabilities (N,) of the gold answers of rows."""
+    as_chosen = [{**row, "chosen": row[GOLD], "flipped": False} for row in rows]
+    plain = [{name: row[name] for name in row if name != GOLD} for row in as_chosen]
+    return pair_sums(model, tokenizer, plain).chosen
 
 
 def with_right_labels(row: Row) -> Row:

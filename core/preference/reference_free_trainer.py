@@ -95,8 +95,10 @@ class ReferenceFreeTrainer(PreferenceTrainer):
         return [*terms, self.likelihood(logps, inputs)] if self.learns_likelihood else terms
 
     def metrics_of(self, result: ReferenceFreeLosses) -> dict[str, Tensor]:
-        """Return metrics (B,) of the pairs of a micro-batch."""
-        return pair_metrics(result.rewards, result.logps)
+        """Return metrics (B,) of the pairs of a micro-batch, those of the loss among them."""
+        row, c = self.args.loss, self.args.coefficients
+        own = {name: values(result.gap, c) for name, values in row.metrics.items()}
+        return {**pair_metrics(result.rewards, result.logps), **own}
 
     def likelihood(self, logps: tuple[Tensor, ...], inputs: Mapping[str, Tensor]) -> Term:
         """Return the weighted term of the likelihood, whose mean is recorded as `nll_loss`.

@@ -27,6 +27,8 @@ SCHEMA = pa.schema(
             for model in ("start", "policy")
             for answer in ("chosen", "rejected")
         ),
+        # of the gold answers, for pairs that have one
+        *(pa.field(f"{model}_gold", NUMBER) for model in ("start", "policy")),
         pa.field("chosen_tokens", COUNT, nullable=False),
         pa.field("rejected_tokens", COUNT, nullable=False),
         pa.field("flipped", COUNT, nullable=False),  # 1 for labels the wrong way round
@@ -45,11 +47,19 @@ def set_of(quantity: str) -> str:
 def write_pairs(path: Path, sets: PairSets) -> None:
     """Write sets of pairs to a file, whole or not at all; log-probabilities in single precision."""
     rows = {"set": [name for name, columns in sets.items() for _ in columns[COLUMNS[0]]]}
-    values = {name: [x for columns in sets.values() for x in columns[name]] for name in COLUMNS}
+    values = {
+        name: [x for columns in sets.values() for x in columns.get(name, missing(columns))]
+        for name in COLUMNS
+    }
     buffer = io.BytesIO()
     table = pa.table({**rows, **values}, schema=SCHEMA)
     pq.write_table(table, buffer, compression="brotli", store_schema=False, write_statistics=False)
     write_atomic(path, buffer.getvalue())
+
+
+def missing(columns: Mapping[str, Sequence[float]]) -> Sequence[None]:
+    """Return a column without numbers, as long as the other ones."""
+    return [None] * len(columns[COLUMNS[0]])
 
 
 def read_pairs(path: Path) -> PairSets:
@@ -76,7 +86,11 @@ def read_pairs(path: Path) -> PairSets:
         name: [i for i, s in enumerate(columns["set"]) if s == name] for name in columns["set"]
     }
     return {
-        name: {column: [columns[column][i] for i in rows] for column in COLUMNS}
+        name: {
+            column: [columns[column][i] for i in rows]
+            for column in COLUMNS
+            if columns[column][rows[0]] is not None
+        }
         for name, rows in places.items()
     }
 

@@ -27,6 +27,7 @@ from core.families.table import ROWS, find_family
 from core.laws.preference_optima import bandit, bias_under_flips, stationary_chosen
 from core.models.load import load_policy, load_tokenizer
 from core.preference.pair_quantities import (
+    OF_GOLD,
     PAIR_QUANTITIES,
     QUANTILE_GAP,
     MovedPairs,
@@ -257,8 +258,9 @@ SUMS = st.lists(st.floats(-9, 0), min_size=3, max_size=3).map(
 )
 
 
-def sums(chosen, rejected):
-    return PairSums(chosen, rejected, torch.tensor([2.0, 3.0, 4.0]), torch.tensor([4.0, 3.0, 2.0]))
+def sums(chosen, rejected, gold=None):
+    lengths = torch.tensor([2.0, 3.0, 4.0]), torch.tensor([4.0, 3.0, 2.0])
+    return PairSums(chosen, rejected, *lengths, gold)
 
 
 def excess(better, worse, shift):
@@ -268,10 +270,11 @@ def excess(better, worse, shift):
     return sum(losses) / len(losses)
 
 
-@given(SUMS, SUMS, SUMS, SUMS)
-def test_quantities_of_pairs_by_their_definitions(chosen, rejected, ref_chosen, ref_rejected):
+@given(SUMS, SUMS, SUMS, SUMS, SUMS)
+def test_quantities_of_pairs_by_their_definitions(chosen, rejected, ref_chosen, ref_rejected, gold):
     flipped = torch.tensor([1.0, 0.0, 1.0])
-    pairs = MovedPairs(sums(chosen, rejected), sums(ref_chosen, ref_rejected), flipped)
+    start = sums(ref_chosen, ref_rejected, torch.zeros(3))
+    pairs = MovedPairs(sums(chosen, rejected, gold), start, flipped)
     better, worse = (chosen - ref_chosen).tolist(), (rejected - ref_rejected).tolist()
     order = [0.5 if a == b else float(a > b) for a, b in zip(better, worse, strict=True)]
     lengths = zip([2, 3, 4], [4, 3, 2], strict=True)
@@ -285,6 +288,7 @@ def test_quantities_of_pairs_by_their_definitions(chosen, rejected, ref_chosen, 
         "pair_margin": sum(a - b for a, b in zip(better, worse, strict=True)) / 3,
         "log_ratio/chosen": sum(better) / 3,
         "log_ratio/rejected": sum(worse) / 3,
+        "log_ratio/gold": gold.mean().item(),
         "chosen_fell": sum(a < 0 for a in better) / 3,
         "other_answers": 1 - (chosen.exp() + rejected.exp()).mean().item(),
         "flipped_resisted": (order[0] + order[2]) / 2,
@@ -315,6 +319,12 @@ def test_a_quantity_of_flipped_pairs_needs_some():
         )
 
 
+def test_a_quantity_of_gold_answers_needs_them():
+    values = torch.zeros(3)
+    with pytest.raises(BadValue, match="have no gold answers"):
+        pair_quantity(OF_GOLD, MovedPairs(sums(values, values), sums(values, values), values))
+
+
 def test_sums_of_a_model_are_those_of_its_softmax_and_flipped_pairs_are_turned_round(policy):
     prompt = [{"role": "user", "content": "2 + 2"}]
     words = [[{"role": "assistant", "content": text}] for text in ("4", "5 + 1")]
@@ -324,8 +334,10 @@ def test_sums_of_a_model_are_those_of_its_softmax_and_flipped_pairs_are_turned_r
     turned = pair_sums(
         model, tokenizer, [{**row, "chosen": words[1], "rejected": words[0], "flipped": True}]
     )
-    assert [x.tolist() for x in plain] == [x.tolist() for x in turned]
-    for answer, total, count in zip(words, plain[:2], plain[2:], strict=True):
+    assert [x.tolist() for x in plain[:4]] == [x.tolist() for x in turned[:4]]
+    golden = {**row, "reference": words[1], "flipped": True}  # which a gold answer never is
+    assert pair_sums(model, tokenizer, [golden]).gold.tolist() == plain.rejected.tolist()
+    for answer, total, count in zip(words, plain[:2], plain[2:4], strict=True):
         start = tokenizer.apply_chat_template(prompt, add_generation_prompt=True)["input_ids"]
         whole = tokenizer.apply_chat_template([*prompt, *answer])["input_ids"]
         logits = model(torch.tensor([whole])).logits[0, len(start) - 1 : -1].double()
@@ -337,7 +349,9 @@ def test_sums_of_a_model_are_those_of_its_softmax_and_flipped_pairs_are_turned_r
 
 @pytest.mark.parametrize("family", [f for f in ROWS if f.pair_quantities], ids=lambda f: f.name)
 def test_families_declare_all_quantities_of_pairs(family):
-    assert set(family.pair_quantities) == {*PAIR_QUANTITIES, QUANTILE_GAP}
+    gold = {OF_GOLD} if "reference" in family.columns else set()
+    assert set(family.pair_quantities) - gold == {*PAIR_QUANTITIES, QUANTILE_GAP} - {OF_GOLD}
+    assert gold <= set(family.pair_quantities)
 
 
 def test_a_chain_measures_what_claims_read_of_held_out_pairs_and_of_those_trained_on():

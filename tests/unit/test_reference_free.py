@@ -144,6 +144,35 @@ def test_loss_and_metrics_are_those_of_each_text_alone(kind, build):
         assert log["loss"] == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("method", ["CPO", "TPO"])
+def test_active_pairs_are_those_whose_margin_a_hinge_still_asks_for(method, build):
+    """The loss of pairs is 1 - margin on them and 0 on the others, so that it is 0 without any."""
+    alpha = {f"{method.lower()}_alpha": 0.0}
+    for beta, expected in ((1e-4, 1.0), (0.3, None), (1e4, None)):
+        trainer = build(method, loss_type="hinge", beta=beta, learning_rate=0.0, **alpha)
+        (log,), _ = train(trainer)
+        model, rows = trainer.model.eval(), list(trainer.train_dataset)
+        margins = [
+            beta
+            * sum(
+                sign * token_logps(model, row[f"{name}_prompt_ids"], row[f"{name}_ids"]).sum()
+                for name, sign in (("chosen", 1), ("rejected", -1))
+            ).item()
+            for row in rows
+        ]
+        share = sum(margin < 1 for margin in margins) / len(margins)
+        assert log["active_pairs"] == pytest.approx(share)
+        assert expected is None or share == expected
+        losses = [max(0.0, 1 - margin) for margin in margins]
+        assert log["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["cpo sigmoid", "simpo", "orpo", "tpo ipo"])
+def test_losses_without_a_hinge_log_no_active_pairs(kind, build):
+    (log,), _ = train(build(kind, learning_rate=0.0))
+    assert "active_pairs" not in log
+
+
 def test_tpo_without_gold_is_cpo_without_likelihood(build):
     """Gold answers are not read then, so that there may be none."""
     bare = [{name: row[name] for name in ("prompt", "chosen", "rejected")} for row in ROWS]
