@@ -12,7 +12,7 @@ Where the sources disagree, and what is not the paper's here:
 - Fine-tuning is the same likelihood of the same chosen answers, with as many updates.
 """
 
-from core.claims import Claim, Expected, Untestable, early, late, least, most, score
+from core.claims import Claim, early, late, score
 from core.paper import Paper, because, cite, in_regime, printed
 
 SOLVED = score("nano-choice", temperature=1.0)

@@ -3,8 +3,8 @@
 Where the sources disagree, and what is not the paper's here:
 """
 
-from core.claims import Claim, Expected, late, least, probability, score
-from core.paper import Paper, because, cite, in_regime, printed
+from core.claims import Claim, late, probability, score
+from core.paper import Paper, cite, in_regime
 
 GOLD, SOLVED = probability("log_ratio/gold"), score("nano-choice", temperature=1.0)
 LENGTH, RIGHT = probability("answer_tokens"), score("nano-length", temperature=1.0)

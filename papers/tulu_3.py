@@ -19,7 +19,7 @@ Where the sources disagree, and what is not the paper's here:
 - "Improves over the start" is left out: in the world `choice` all three losses do.
 """
 
-from core.claims import Claim, Expected, early, late, least, most, probability, score
+from core.claims import Claim, early, late, least, most, probability, score
 from core.paper import Paper, cite, in_regime, printed
 from core.rewards import Accuracy
 

@@ -6,6 +6,7 @@ from statistics import fmean
 
 from core.collect.rejection import assistant_message, sampled_answers, total_rewards
 from core.collect.reward_calls import UncheckedReward
+from core.collect.statistical_rejection import accepted_places
 from core.configs.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.data.conversations import Row
 from core.data.pairs import ANSWERS, GOLD
@@ -27,8 +28,9 @@ def pair_rows(
 ) -> list[dict[str, object]]:
     """Return one row with `chosen` and `rejected` for each prompt whose answers make a pair.
 
-    Of equally good answers the one that was sampled first is taken. In a random `flipped_share` of
-    the pairs the two change places, and `flipped` is true. Shuffled rejected answers are answers to
+    Of equally good answers the one that was sampled first is taken. With `rejection_beta` pairs are
+    made of the answers that statistical rejection sampling accepts, arXiv 2309.06657. In a random
+    `flipped_share` of the pairs the two change places, and `flipped` is true. Shuffled rejected answers are answers to
     `rejected_prompt`. `with_gold` adds `reference`, an answer of a third text that is as good as
     the better one; prompts without such an answer are left out.
 
@@ -38,10 +40,15 @@ def pair_rows(
     """
     sampled_rows, texts = sampled_answers(sampler, config, rewards, rows)
     answers = rewarded_answers(sampler, rewards, sampled_rows, texts)
+    random = Random(config.seed)
     made = [
         pair_row(row, found, of_row if config.win_rates else ())
         for row, of_row in zip(sampled_rows, answers, strict=True)
-        if (found := chosen_answers(of_row, config.pair_by, with_gold=with_gold))
+        if (
+            found := chosen_answers(
+                accepted_answers(of_row, config, random), config.pair_by, with_gold=with_gold
+            )
+        )
     ]
     if not made:
         gold = ", and another right one" if with_gold else ""
@@ -49,10 +56,22 @@ def pair_rows(
             f"none of {len(sampled_rows)} prompts has two answers that pair_by={config.pair_by} "
             f"tells apart{gold}: sample more, or from a model that answers some of them correctly"
         )
-    random = Random(config.seed)
     flipped = {*random.sample(range(len(made)), round(config.flipped_share * len(made)))}
     pairs = [flip(row) if place in flipped else row for place, row in enumerate(made)]
     return shuffle_rejected(pairs, random) if config.shuffles_rejected else pairs
+
+
+def accepted_answers(
+    answers: Sequence[Answer], config: OwnPairsConfig, random: Random
+) -> Sequence[Answer]:
+    """Return the answers of a prompt that rejection sampling accepts; all without it."""
+    if config.rejection_beta is None:
+        return answers
+    rewards = [answer.reward for answer in answers]
+    places = accepted_places(
+        rewards, config.rejection_beta, config.num_accepted, lambda chance: random.random() < chance
+    )
+    return [answers[place] for place in places]
 
 
 def chosen_answers(

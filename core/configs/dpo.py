@@ -8,6 +8,7 @@ from core.configs.pair_config import PairConfig
 from core.configs.reference_config import ReferenceConfig
 from core.configs.sft import TRUNCATIONS
 from core.losses.divergence_scores import DIVERGENCES
+from core.losses.pair_weights import ALIGNMENTS, SIDES
 from core.losses.preference import PREFERENCES, WIN_COLUMNS, Preference
 from core.option import choice, option
 from eval.errors import BadValue
@@ -37,6 +38,8 @@ class DPOConfig(ReferenceConfig, PairConfig):
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {
         "truncation_mode": tuple(TRUNCATIONS),
         "f_divergence_type": tuple(DIVERGENCES),
+        "weighting_alignment": tuple(ALIGNMENTS),
+        "weighting_side": tuple(SIDES),
     }
     AT_LEAST: ClassVar[Mapping[str, float]] = {
         **ReferenceConfig.AT_LEAST,
@@ -62,6 +65,11 @@ class DPOConfig(ReferenceConfig, PairConfig):
     use_weighting: bool = option(
         False, "Weigh pairs by how likely the policy is to sample them, arXiv 2406.11827."
     )
+    weighting_alignment: str = choice(
+        "sampled", ALIGNMENTS, "What log-probabilities of tokens are compared with in a weight"
+    )
+    weighting_side: str = choice("both", SIDES, "Answers whose weights multiply the loss of a pair")
+    weighting_clamp: float | None = option(None, "Largest weight of a pair; unset, none.")
     discopop_tau: float = option(0.05, "Temperature of the mixture of 'discopop'.")
     pad_token: str | None = option(None, "Token that pads; unset, the tokenizer's.")
 
@@ -72,6 +80,7 @@ class DPOConfig(ReferenceConfig, PairConfig):
         self.check_losses()
         self.check_numbers()
         self.check_unread()
+        self.check_weighting()
         self.check_together()
 
     @property
@@ -130,6 +139,29 @@ class DPOConfig(ReferenceConfig, PairConfig):
                     f"{name}={getattr(self, name)!r} has no effect with loss_type={losses} and "
                     f"f_divergence_type={self.f_divergence_type!r}: leave it out{instead}"
                 )
+
+    def check_weighting(self) -> None:
+        """Refuse settings of weights that have no effect, and a limit that is not above 0.
+
+        Raises:
+            BadValue: there is one.
+        """
+        for name in ("weighting_alignment", "weighting_side", "weighting_clamp"):
+            if self.is_set(name) and not self.use_weighting:
+                raise BadValue(
+                    f"{name}={getattr(self, name)!r} has no effect without use_weighting=True: "
+                    "set it, or leave it out"
+                )
+        limit = self.weighting_clamp
+        if limit is None:
+            return
+        if not limit > 0:
+            raise BadValue(f"weighting_clamp={limit!r}: expected a number above 0")
+        if limit >= 1 and self.weighting_alignment != "sampled":
+            raise BadValue(
+                f"weighting_clamp={limit!r} has no effect with weighting_alignment="
+                f"{self.weighting_alignment!r}, whose weights are at most 1: leave it out"
+            )
 
     def check_together(self) -> None:
         """Refuse a divergence and weights that a loss has no form for.

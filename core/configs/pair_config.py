@@ -13,9 +13,10 @@ class PairConfig(AnswerConfig):
         return getattr(self, "truncation_mode", "keep_start")
 
     @property
-    def weighs_pairs(self) -> bool:
-        """True if pairs are weighed by how likely the policy is to sample them."""
-        return getattr(self, "use_weighting", False)
+    def alignment(self) -> str:
+        """The row of `ALIGNMENTS` that weights of pairs need; "none" also without weights."""
+        weighs = getattr(self, "use_weighting", False)
+        return getattr(self, "weighting_alignment", "none") if weighs else "none"
 
     @property
     def shares(self) -> tuple[str, ...]:

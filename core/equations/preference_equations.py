@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
-from math import exp, fsum, log
+from math import exp, fsum, inf, log
 
 import torch
 
@@ -18,7 +18,7 @@ CHOSEN: Tokens = ((-1.0, -0.5, -0.8), (-2.5,), (-0.3, -4.0), (-1.5, -0.2, -0.9, 
 REF_CHOSEN: Tokens = ((-1.2, -0.7, -0.9), (-0.5,), (-2.3, -1.0), (-0.5, -0.4, -1.9, -0.1))
 REJECTED: Tokens = ((-0.9, -1.1, -0.6, -0.4), (-2.0, -0.1), (-1.0,), (-0.6, -1.7))
 REF_REJECTED: Tokens = ((-1.0, -1.0, -0.7, -0.5), (-0.2, -2.2), (-3.0,), (-1.6, -0.3))
-SQUARES = -0.7  # log sum_v p(v)^2 of every token
+ALIGNMENT = -0.7  # log sum_v p(v)^2 of every token
 WINS = ((0.9, 0.6, 0.5, 0.8), (0.2, 0.4, 0.5, 0.1))  # rates of chosen and of rejected answers
 WIDTH = 4
 ALPHAS = (None, 0.5)
@@ -36,6 +36,8 @@ class Settings:
     f_alpha_divergence_coef: float = 0.4
     ld_alpha: float | None = None
     use_weighting: bool = False
+    weighting_side: str = "both"
+    weighting_clamp: float | None = None
     discopop_tau: float = 0.2
 
 
@@ -174,7 +176,7 @@ def _answers(tokens: Tokens, reference: Tokens, wins: Sequence[float]) -> Answer
         logps=padded,
         ref_logps=ref_padded,
         mask=mask,
-        log_sum_squares=torch.full_like(padded, SQUARES),
+        alignment=torch.full_like(padded, ALIGNMENT),
         win_rates=torch.tensor(wins, dtype=torch.float64),
     )
 
@@ -211,10 +213,17 @@ def weight_errors() -> Numbers:
     mixed = Settings(["sigmoid", "hinge"], loss_weights=[0.8, 0.3])
     parts = zip(_stated("sigmoid", mixed), _stated("hinge", mixed), strict=True)
     errors = [error(_computed(mixed), [0.8 * a + 0.3 * b for a, b in parts])]
-    weighted = Settings(["sigmoid"], use_weighting=True)
-    weights = [
-        exp(fsum(x - SQUARES for x in w) / len(w) + fsum(x - SQUARES for x in r) / len(r))
-        for w, r in zip(CHOSEN, REJECTED, strict=True)
-    ]
-    stated = zip(_stated("sigmoid", weighted), weights, strict=True)
-    return [*errors, error(_computed(weighted), [a * b for a, b in stated])]
+    for side, limit in product(("both", "chosen", "rejected"), (None, 1.0)):
+        c = Settings(["sigmoid"], use_weighting=True, weighting_side=side, weighting_clamp=limit)
+        weighted = zip(_stated("sigmoid", c), _weights(side, limit or inf), strict=True)
+        errors.append(error(_computed(c), [loss * weight for loss, weight in weighted]))
+    return errors
+
+
+def _weights(side: str, limit: float) -> Numbers:
+    of_answers = {
+        name: [exp(fsum(x - ALIGNMENT for x in row) / len(row)) for row in tokens]
+        for name, tokens in (("chosen", CHOSEN), ("rejected", REJECTED))
+    }
+    products = [a * b for a, b in zip(*of_answers.values(), strict=True)]
+    return [min(weight, limit) for weight in (of_answers | {"both": products})[side]]

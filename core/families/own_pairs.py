@@ -45,7 +45,9 @@ class OwnPairs(RejectionSampling):
         c = cast("OwnPairsConfig", config)
         prompts = min(rows, c.num_prompts or rows)
         flipped = f", {c.flipped_share:.0%} of them flipped" if c.flipped_share else ""
+        is_rejecting = c.rejection_beta is not None
+        kept = f", of which rejection accepts {c.num_accepted}" if is_rejecting else ""
         return (
-            f"Sampling\n  {prompts:,} prompts x {c.num_generations} answers, at most one pair of a "
-            f"prompt{flipped}: {PAIRINGS[c.pair_by].doc}"
+            f"Sampling\n  {prompts:,} prompts x {c.num_generations} answers{kept}, at most one "
+            f"pair of a prompt{flipped}: {PAIRINGS[c.pair_by].doc}"
         )

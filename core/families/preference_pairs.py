@@ -29,6 +29,8 @@ class PreferencePairs(Offline, Protocol):
         "log_ratio/rejected",
         "chosen_fell",
         "other_answers",
+        "start_log_weight",
+        "start_log_weight_spread",
         "flipped_resisted",
         "excess_loss",
         "excess_loss/shifted",

@@ -11,6 +11,7 @@ from core.forward.head import chunk_size, head_logps, log_probabilities
 from core.forward.logps import completion_outputs, flush_left, read_packed, token_entropy
 from core.forward.packing import can_pack, pack
 from core.forward.router import router_loss
+from core.losses.pair_weights import ALIGNMENTS
 
 
 class AnswerTokens(NamedTuple):
@@ -21,7 +22,7 @@ class AnswerTokens(NamedTuple):
         entropy: Entropy of the distribution of the token.
         right: 1 if the token was the most likely one, else 0.
         mean_logits: Mean of the logits over the vocabulary.
-        log_sum_squares: log sum_v p(v)^2; 0 unless requested.
+        alignment: The row of `ALIGNMENTS` that is requested.
         router_loss: Load-balancing loss over all tokens of these rows, if requested.
     """
 
@@ -29,12 +30,12 @@ class AnswerTokens(NamedTuple):
     entropy: Tensor
     right: Tensor
     mean_logits: Tensor
-    log_sum_squares: Tensor
+    alignment: Tensor
     router_loss: Tensor | None = None
 
 
 def answer_tokens(
-    model: nn.Module, batch: Batch, *, with_squares: bool = False, with_router: bool = False
+    model: nn.Module, batch: Batch, *, alignment: str = "none", with_router: bool = False
 ) -> AnswerTokens:
     """Return log-probabilities and statistics of the completion tokens of a batch.
 
@@ -43,12 +44,12 @@ def answer_tokens(
     """
     policy = next((m for m in model.modules() if isinstance(m, PreTrainedModel)), None)
     if policy is not None and not with_router and can_pack(policy, batch):
-        return packed_tokens(model, policy, batch, with_squares=with_squares)
-    return padded_tokens(model, batch, with_squares=with_squares, with_router=with_router)
+        return packed_tokens(model, policy, batch, alignment=alignment)
+    return padded_tokens(model, batch, alignment=alignment, with_router=with_router)
 
 
 def packed_tokens(
-    model: nn.Module, policy: PreTrainedModel, batch: Batch, *, with_squares: bool
+    model: nn.Module, policy: PreTrainedModel, batch: Batch, *, alignment: str
 ) -> AnswerTokens:
     """Compute `answer_tokens` from packed rows."""
     packed = pack(batch, from_zero=True)  # TRL pads pairs on the right
@@ -62,24 +63,26 @@ def packed_tokens(
         logps = outputs[0]
         with torch.no_grad():
             means = (states @ weight.mean(0)).to(logps.dtype)
-            squares = sum_squares(states, weight) if with_squares else torch.zeros_like(logps)
-        return *outputs, means, squares.to(logps.dtype)
+            aligned = aligned_with(alignment, states, weight)
+        return *outputs, means, aligned.to(logps.dtype)
 
     logps, *others = read_packed(model, policy, batch, packed, head_outputs)
-    entropy, right, means, squares = (other.detach() for other in others)
-    return AnswerTokens(logps, entropy, right, means, squares)
+    return AnswerTokens(logps, *(other.detach() for other in others))
 
 
-def sum_squares(hidden: Tensor, weight: Tensor) -> Tensor:
-    """Return log sum_v p(v)^2 of hidden states (N, D) under a head (V, D), without all logits."""
-    rows = max(1, chunk_size(hidden.device) // len(weight))
-    return torch.cat(
-        [log_probabilities(h, weight, 1.0).mul_(2).logsumexp(-1) for h in hidden.split(rows)]
-    )
+def aligned_with(alignment: str, hidden: Tensor, weight: Tensor) -> Tensor:
+    """Return a row of `ALIGNMENTS` (N,) of hidden states (N, D) under a head (V, D).
+
+    The logits of all tokens are never in memory at once.
+    """
+    if alignment == "none":  # which needs no logits
+        return hidden.new_zeros(len(hidden))
+    of, rows = ALIGNMENTS[alignment].of, max(1, chunk_size(hidden.device) // len(weight))
+    return torch.cat([of(log_probabilities(h, weight, 1.0)) for h in hidden.split(rows)])
 
 
 def padded_tokens(
-    model: nn.Module, batch: Batch, *, with_squares: bool, with_router: bool
+    model: nn.Module, batch: Batch, *, alignment: str, with_router: bool
 ) -> AnswerTokens:
     """Compute `answer_tokens` from rows that are padded on the right."""
     mask, rows = batch["completion_mask"].bool(), flush_left(batch)
@@ -90,7 +93,7 @@ def padded_tokens(
     with torch.no_grad():
         right = (logits.argmax(-1) == targets).to(logps.dtype)
         log_probs = logits - total.unsqueeze(-1)
-        squares = (2 * log_probs).logsumexp(-1) if with_squares else torch.zeros_like(total)
-        others = token_entropy(logits, total), right, logits.mean(-1), squares
-    tokens = (rows.at_tokens(values, mask) for values in (logps, *others))
+        others = token_entropy(logits, total), right, logits.mean(-1)
+        aligned = ALIGNMENTS[alignment].of(log_probs)
+    tokens = (rows.at_tokens(values, mask) for values in (logps, *others, aligned))
     return AnswerTokens(*tokens, router_loss=router_loss(outputs) if with_router else None)

@@ -17,14 +17,15 @@ class Answers:
         ref_logps: The same under the reference; or, of shape (B,), their sums, in which `ld_alpha`
             has had its effect.
         mask: 1 on tokens of the answer.
-        log_sum_squares: log sum_v p(v)^2 of the policy at each token, of which WPO needs the mean.
+        alignment: What WPO compares the policy's log-probability of each token with, a row of
+            `ALIGNMENTS`.
         win_rates: Chance (B,) of each answer to win against one of the reference, for SPPO.
     """
 
     logps: BT
     ref_logps: BT | B
     mask: Mask
-    log_sum_squares: BT | None = None
+    alignment: BT | None = None
     win_rates: B | None = None
 
     @property
@@ -32,17 +33,15 @@ class Answers:
         """The number of tokens of each answer, at least 1."""
         return self.mask.sum(-1).clamp(min=1).to(self.logps.dtype)
 
-    def weight(self) -> B:
-        """Return exp of the mean of log p(y_t) - log sum_v p(v)^2, without gradient.
-
-        arXiv 2406.11827 eq. 2 with the alignment to what the policy would sample.
+    def log_weight(self) -> B:
+        """Return the mean of log p(y_t) minus the alignment, without gradient; arXiv 2406.11827.
 
         Raises:
-            TypeError: there is no `log_sum_squares`.
+            TypeError: there is no `alignment`.
         """
-        if self.log_sum_squares is None:
-            raise TypeError("use_weighting needs log_sum_squares, log sum_v p(v)^2 of each token")
-        return masked_mean(self.logps.detach() - self.log_sum_squares, self.mask).exp()
+        if self.alignment is None:
+            raise TypeError("use_weighting needs the alignment of each token, see ALIGNMENTS")
+        return masked_mean(self.logps.detach() - self.alignment, self.mask)
 
 
 @dataclass(frozen=True, kw_only=True)

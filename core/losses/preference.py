@@ -10,6 +10,7 @@ from torch import Tensor
 
 from core.losses.divergence_scores import DIVERGENCES, log_sigmoid
 from core.losses.masked import masked_mean
+from core.losses.pair_weights import limited_weights, log_weights
 from core.losses.paired_answers import Answers, Pairs, sums_of
 from core.shapes import B
 
@@ -30,6 +31,8 @@ class PreferenceConfig(Protocol):
     f_alpha_divergence_coef: float
     ld_alpha: float | None
     use_weighting: bool
+    weighting_side: str
+    weighting_clamp: float | None
     discopop_tau: float
 
 
@@ -312,17 +315,24 @@ def scores_of(pairs: Pairs, c: PreferenceConfig) -> Scores:
 
 @dataclass(frozen=True, kw_only=True)
 class PreferenceLosses:
-    """The loss of each pair (B,), and the scores that metrics are made of."""
+    """The loss of each pair (B,), and what metrics are made of.
+
+    Attributes:
+        losses: The losses.
+        scores: The inputs of the links.
+        log_weights: The logarithm of the weight of each pair before any limit; None without.
+    """
 
     losses: B
     scores: Scores
+    log_weights: B | None = None
 
 
 def preference_losses(pairs: Pairs, c: PreferenceConfig) -> PreferenceLosses:
     """Return the weighted sum of the losses of each pair.
 
     The losses are `loss_type` with the weights `loss_weights`, 1 for each if None. With
-    `use_weighting` each pair is multiplied by the weights of its two answers, see `Answers.weight`.
+    `use_weighting` each pair is multiplied by its weight, see `log_weights`.
     """
     scores = scores_of(pairs, c)
     weights = c.loss_weights or [1.0] * len(c.loss_type)
@@ -332,6 +342,8 @@ def preference_losses(pairs: Pairs, c: PreferenceConfig) -> PreferenceLosses:
             for name, weight in zip(c.loss_type, weights, strict=True)
         ]
     ).sum(0)
-    if c.use_weighting:
-        losses = losses * pairs.chosen.weight() * pairs.rejected.weight()
-    return PreferenceLosses(losses=losses, scores=scores)
+    if not c.use_weighting:
+        return PreferenceLosses(losses=losses, scores=scores)
+    logs = log_weights(pairs, c)
+    weighted = losses * limited_weights(logs, c)
+    return PreferenceLosses(losses=weighted, scores=scores, log_weights=logs)

@@ -47,7 +47,10 @@ class DPOTrainer(ReferenceTrainer, PreferenceTrainer):
             result = self.pair_losses(as_pairs(tokens, inputs, references))
         sides = (result.scores.chosen, result.scores.rejected)
         rewards = [self.args.beta * side.ratio for side in sides]
-        self.record_pairs(pair_metrics(rewards, [side.logp for side in sides]))
+        metrics = pair_metrics(rewards, [side.logp for side in sides])
+        if result.log_weights is not None:
+            metrics["weights/log_mean"] = result.log_weights
+        self.record_pairs(metrics)
         return [Term(result.losses, torch.ones_like(result.losses))]
 
     @property
@@ -66,14 +69,12 @@ class DPOTrainer(ReferenceTrainer, PreferenceTrainer):
 
 def as_pairs(tokens: AnswerTokens, batch: Mapping[str, Tensor], references: list[Tensor]) -> Pairs:
     """Return the pairs of a batch whose first half of rows are the chosen answers."""
-    columns = (tokens.logps, batch["completion_mask"], tokens.log_sum_squares)
+    columns = (tokens.logps, batch["completion_mask"], tokens.alignment)
     halves = zip(*(column.chunk(2) for column in columns), strict=True)
     win_rates = (batch.get(name) for name in WIN_COLUMNS)
     chosen, rejected = (
-        Answers(
-            logps=logps, ref_logps=reference, mask=mask, log_sum_squares=squares, win_rates=wins
-        )
-        for (logps, mask, squares), reference, wins in zip(
+        Answers(logps=logps, ref_logps=reference, mask=mask, alignment=aligned, win_rates=wins)
+        for (logps, mask, aligned), reference, wins in zip(
             halves, references, win_rates, strict=True
         )
     )

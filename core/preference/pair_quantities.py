@@ -10,13 +10,12 @@ from core.data.pairs import GOLD
 from core.forward.quantities import Quantity, ratio_of_sums
 from core.losses.preference import smoothed
 from core.losses.unpaired import unpaired_losses
-from core.preference.pair_sums import PairSums
+from core.preference.pair_sums import OF_A_MODEL, PairSums
 from eval.errors import BadValue
 
 QUANTILE_GAP, OF_GOLD = "quantile_gap", "log_ratio/gold"
 LEVELS = torch.arange(1, 20, dtype=torch.float64) / 20  # of quantiles that are compared
 RESAMPLES = 1000
-ANSWERS = ("chosen", "rejected", "gold")
 
 
 class MovedPairs(NamedTuple):
@@ -46,10 +45,10 @@ class MovedPairs(NamedTuple):
 def pair_columns(pairs: MovedPairs) -> dict[str, list[float]]:
     """Return pairs as columns of N numbers by name, log-probabilities in single precision."""
     columns = {
-        f"{model}_{answer}": column.float()
+        f"{model}_{name}": column.float()
         for model, sums in (("start", pairs.start), ("policy", pairs.policy))
-        for answer in ANSWERS
-        if (column := getattr(sums, answer)) is not None
+        for name in OF_A_MODEL
+        if (column := getattr(sums, name)) is not None
     }
     counts = {
         "chosen_tokens": pairs.start.chosen_tokens,
@@ -68,14 +67,9 @@ def moved_pairs(columns: Mapping[str, Sequence[float]], *, at_start: bool = Fals
         at_start: Whether the policy is the start itself.
     """
     values = {name: torch.tensor(column, dtype=torch.float64) for name, column in columns.items()}
-    lengths = (values["chosen_tokens"], values["rejected_tokens"])
+    lengths = {name: values[name] for name in ("chosen_tokens", "rejected_tokens")}
     start, policy = (
-        PairSums(
-            values[f"{model}_chosen"],
-            values[f"{model}_rejected"],
-            *lengths,
-            gold=values.get(f"{model}_gold"),
-        )
+        PairSums(**lengths, **{name: values.get(f"{model}_{name}") for name in OF_A_MODEL})
         for model in ("start", "start" if at_start else "policy")
     )
     return MovedPairs(policy, start, flipped=values["flipped"])
@@ -120,6 +114,11 @@ def classification_excess(pairs: MovedPairs, shift: float) -> Tensor:
     return chosen + rejected - smoothed(pairs.chosen - pairs.rejected, 0.0)
 
 
+def deviations(values: Tensor) -> Tensor:
+    """Return the distances of values (N,) from their mean."""
+    return (values - values.mean()).abs()
+
+
 def mean_reward(pairs: MovedPairs) -> float:
     """Return the mean log-ratio of all answers, of which half are better ones, in nats."""
     return (pairs.chosen.mean().item() + pairs.rejected.mean().item()) / 2
@@ -135,6 +134,8 @@ PAIR_QUANTITIES: Mapping[str, Callable[[MovedPairs], Tensor]] = {
     "chosen_fell": lambda pairs: (pairs.chosen < 0).double(),
     "other_answers": lambda pairs: other_answers(pairs.policy),
     "flipped_resisted": lambda pairs: in_order(pairs.chosen - pairs.rejected),
+    "start_log_weight": lambda pairs: pairs.start.log_weight,
+    "start_log_weight_spread": lambda pairs: deviations(pairs.start.log_weight),
     "excess_loss": lambda pairs: classification_excess(pairs, 0.0),
     "excess_loss/shifted": lambda pairs: classification_excess(pairs, mean_reward(pairs)),
 }

@@ -11,18 +11,22 @@ from core.data.conversations import Row, Tokenizer
 from core.data.pairs import GOLD, encode_answers
 from core.forward.answers import answer_tokens
 from core.forward.quantities import BATCH
+from core.losses.masked import masked_mean
 from core.preference.collate import PairCollator
 from core.preference.trainer import tokens_of
 
+OF_A_MODEL = ("chosen", "rejected", "log_weight", "gold")  # what differs between two models
+
 
 class PairSums(NamedTuple):
-    """Sums of log-probabilities of the answers of N pairs under one model, and their lengths, (N,).
+    """Log-probabilities of the answers of N pairs under one model, lengths and weights, (N,).
 
     Attributes:
         chosen: Log-probability of the answer that is better.
         rejected: Log-probability of the other.
         chosen_tokens: Number of tokens of the better answer.
         rejected_tokens: Number of tokens of the other.
+        log_weight: Logarithm of WPO's weight of the pair, of sampled alignment and without limit.
         gold: Log-probability of the gold answer; None if the pairs have none.
     """
 
@@ -30,6 +34,7 @@ class PairSums(NamedTuple):
     rejected: Tensor
     chosen_tokens: Tensor
     rejected_tokens: Tensor
+    log_weight: Tensor
     gold: Tensor | None = None
 
 
@@ -43,9 +48,12 @@ def pair_sums(model: PreTrainedModel, tokenizer: Tokenizer, rows: Sequence[Row])
     for start in range(0, len(encoded), BATCH):
         batch = {k: v.to(model.device) for k, v in collate(encoded[start : start + BATCH]).items()}
         with torch.inference_mode():
-            logps = answer_tokens(model, tokens_of(batch)).logps
-        sums = (logps.double().sum(1), batch["completion_mask"].double().sum(1))
-        columns.append(tuple(half.cpu() for values in sums for half in values.chunk(2)))
+            tokens = answer_tokens(model, tokens_of(batch), alignment="sampled")
+        mask = batch["completion_mask"].double()
+        log_weight = masked_mean(tokens.logps.double() - tokens.alignment, mask)
+        sums = (tokens.logps.double().sum(1), mask.sum(1))
+        halves = [half for values in sums for half in values.chunk(2)]
+        columns.append(tuple(x.cpu() for x in (*halves, sum(log_weight.chunk(2)))))
     gold = gold_sums(model, tokenizer, rows) if all(GOLD in row for row in rows) else None
     return PairSums(*(torch.cat(column) for column in zip(*columns, strict=True)), gold=gold)
 

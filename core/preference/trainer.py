@@ -70,7 +70,7 @@ class PreferenceTrainer(AnswerTrainer):
             tokens = answer_tokens(
                 model,
                 tokens_of(inputs),
-                with_squares=self.args.weighs_pairs,
+                alignment=self.args.alignment,
                 with_router=bool(self.router_weight),
             )
         check_finite(tokens.logps.sum(-1), inputs, self.tokenizer, "policy")

@@ -25,7 +25,7 @@ SCHEMA = pa.schema(
         *(
             pa.field(f"{model}_{answer}", NUMBER, nullable=False)
             for model in ("start", "policy")
-            for answer in ("chosen", "rejected")
+            for answer in ("chosen", "rejected", "log_weight")
         ),
         # of the gold answers, for pairs that have one
         *(pa.field(f"{model}_gold", NUMBER) for model in ("start", "policy")),

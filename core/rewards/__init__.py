@@ -31,6 +31,7 @@ from core.rewards.repetition import (
 from core.rewards.scaled import Scaled
 from core.rewards.shuffled import Shuffled
 from core.rewards.steps import StepAccuracy
+from core.rewards.symbols import SymbolAccuracy
 
 __all__ = [
     "Accuracy",
@@ -50,6 +51,7 @@ __all__ = [
     "Shuffled",
     "SoftOverlong",
     "StepAccuracy",
+    "SymbolAccuracy",
     "TagCount",
     "ThinkFormat",
     "accuracy_reward",

@@ -30,6 +30,8 @@ def settings(loss_type="sigmoid", **changes):
         "f_alpha_divergence_coef": 0.5,
         "ld_alpha": None,
         "use_weighting": False,
+        "weighting_side": "both",
+        "weighting_clamp": None,
         "discopop_tau": 0.05,
     }
     return SimpleNamespace(**{**fields, **changes})
@@ -44,7 +46,7 @@ def batch():
         (-2 + torch.randn(8, 6, generator=draw, dtype=torch.float64)) * mask for _ in range(2)
     )
     squares = -1 + 0.3 * torch.randn(8, 6, generator=draw, dtype=torch.float64)
-    return {"logps": logps, "ref_logps": ref_logps, "mask": mask, "log_sum_squares": squares}
+    return {"logps": logps, "ref_logps": ref_logps, "mask": mask, "alignment": squares}
 
 
 def ours(c):
@@ -71,7 +73,7 @@ def theirs(c, monkeypatch):
 
     def outputs(name):
         labelled = rows[name] * rows["mask"]  # the model has 0 where there is no label
-        fields = {"log_sum_sq_probs": rows["log_sum_squares"], "log_probs": labelled}
+        fields = {"log_sum_sq_probs": rows["alignment"], "log_probs": labelled}
         unused = {"entropy": nothing, "mean_logits": nothing, "is_top1": nothing.bool()}
         return SimpleNamespace(**fields, **unused)
 

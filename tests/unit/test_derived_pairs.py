@@ -40,8 +40,9 @@ def some_pairs(seed):
     generator = torch.Generator().manual_seed(seed)
     lengths = torch.randint(1, 30, (2, COUNT), generator=generator).double()
     policy, start = (
-        PairSums(*(-9 * torch.rand(2, COUNT, generator=generator).double()), *lengths)
-        for _ in range(2)
+        PairSums(chosen, rejected, *lengths, log_weight, gold)
+        for chosen, rejected, log_weight, gold in -9
+        * torch.rand(2, 4, COUNT, generator=generator).double()
     )
     return MovedPairs(policy, start, flipped=(torch.arange(COUNT) % 3 == 0).double())
 

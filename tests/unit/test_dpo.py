@@ -313,10 +313,14 @@ def test_a_prompt_that_fills_the_length_drops_its_pair_and_says_so(build, caplog
     assert moved.isfinite().all()
 
 
-def test_token_statistics_are_those_of_the_model(build):
+@pytest.mark.parametrize("can_pack", [True, False])
+@pytest.mark.parametrize("alignment", ["sampled", "greedy", "none"])
+def test_token_statistics_are_those_of_the_model(build, alignment, can_pack, monkeypatch):
+    if not can_pack:
+        monkeypatch.setattr("core.forward.answers.can_pack", lambda *_: False)
     trainer = build()
     batch = trainer.data_collator([trainer.train_dataset[i] for i in range(3)])
-    tokens = answer_tokens(trainer.model, tokens_of(batch), with_squares=True)
+    tokens = answer_tokens(trainer.model, tokens_of(batch), alignment=alignment)
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
     mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
     for place in range(6):
@@ -330,7 +334,11 @@ def test_token_statistics_are_those_of_the_model(build):
             "entropy": -(chances * chances.log()).sum(-1),
             "right": (logits.argmax(-1) == row[-n:]).float(),
             "mean_logits": logits.mean(-1),
-            "log_sum_squares": chances.square().sum(-1).log(),
+            "alignment": {
+                "sampled": chances.square().sum(-1).log(),
+                "greedy": chances.max(-1).values.log(),
+                "none": torch.zeros(n),
+            }[alignment],
         }
         for name, values in expected.items():
             found = getattr(tokens, name)[place]
@@ -353,6 +361,15 @@ def test_token_statistics_are_those_of_the_model(build):
         ({"loss_type": "nca_pair", "f_divergence_type": "forward_kl"}, "does not cancel"),
         ({"f_divergence_type": "kl"}, "expected one of"),
         ({"loss_type": "aot", "use_weighting": True}, "no loss of single pairs"),
+        ({"weighting_alignment": "greedy"}, "no effect without use_weighting"),
+        ({"weighting_side": "chosen"}, "no effect without use_weighting"),
+        ({"weighting_clamp": 1.0}, "no effect without use_weighting"),
+        ({"use_weighting": True, "weighting_side": "left"}, "expected one of"),
+        ({"use_weighting": True, "weighting_clamp": 0.0}, "expected a number above 0"),
+        (
+            {"use_weighting": True, "weighting_clamp": 1.0, "weighting_alignment": "none"},
+            "whose weights are at most 1",
+        ),
         ({"ld_alpha": -0.1}, "expected at least 0.0"),
         ({"sync_ref_model": True, "precompute_ref_log_probs": True}, "You cannot use"),
         ({"ref_model_sync_steps": 5}, "the reference does not move"),

@@ -258,9 +258,12 @@ SUMS = st.lists(st.floats(-9, 0), min_size=3, max_size=3).map(
 )
 
 
+LOG_WEIGHTS = torch.tensor([-4.0, 0.5, -2.5])
+
+
 def sums(chosen, rejected, gold=None):
     lengths = torch.tensor([2.0, 3.0, 4.0]), torch.tensor([4.0, 3.0, 2.0])
-    return PairSums(chosen, rejected, *lengths, gold)
+    return PairSums(chosen, rejected, *lengths, LOG_WEIGHTS, gold)
 
 
 def excess(better, worse, shift):
@@ -292,6 +295,8 @@ def test_quantities_of_pairs_by_their_definitions(chosen, rejected, ref_chosen, 
         "chosen_fell": sum(a < 0 for a in better) / 3,
         "other_answers": 1 - (chosen.exp() + rejected.exp()).mean().item(),
         "flipped_resisted": (order[0] + order[2]) / 2,
+        "start_log_weight": -2.0,
+        "start_log_weight_spread": (2.0 + 2.5 + 0.5) / 3,
         "excess_loss": excess(better, worse, 0.0),
         "excess_loss/shifted": excess(better, worse, (sum(better) + sum(worse)) / 6),
     }
@@ -342,9 +347,12 @@ def test_sums_of_a_model_are_those_of_its_softmax_and_flipped_pairs_are_turned_r
         whole = tokenizer.apply_chat_template([*prompt, *answer])["input_ids"]
         logits = model(torch.tensor([whole])).logits[0, len(start) - 1 : -1].double()
         targets = torch.tensor(whole[len(start) :])
-        logps = logits.log_softmax(-1).gather(-1, targets.unsqueeze(-1))
+        logs = logits.log_softmax(-1)
+        logps = logs.gather(-1, targets.unsqueeze(-1))
         assert count.item() == len(targets)
         assert total.item() == pytest.approx(logps.sum().item(), abs=1e-4)
+        log_weight += (logps[:, 0] - logs.exp().square().sum(-1).log()).mean().item()
+    assert plain.log_weight.item() == pytest.approx(log_weight, abs=1e-4)
 
 
 @pytest.mark.parametrize("family", [f for f in ROWS if f.pair_quantities], ids=lambda f: f.name)

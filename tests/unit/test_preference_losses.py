@@ -26,6 +26,8 @@ def settings(loss_type, **changes):
         "f_alpha_divergence_coef": 0.5,
         "ld_alpha": None,
         "use_weighting": False,
+        "weighting_side": "both",
+        "weighting_clamp": None,
         "discopop_tau": 0.05,
     }
     return SimpleNamespace(**{**fields, **changes})
@@ -162,11 +164,11 @@ def test_worked_example_of_a_weight_by_what_the_policy_samples():
         logps=chances.log(),
         ref_logps=chances.log(),
         mask=torch.ones(1, 2),
-        log_sum_squares=squares.log(),
+        alignment=squares.log(),
     )
-    assert one.weight().item() == pytest.approx(1.011628, abs=1e-6)
-    with pytest.raises(TypeError, match="log_sum_squares"):
-        pairs_of().chosen.weight()
+    assert one.log_weight().exp().item() == pytest.approx(1.011628, abs=1e-6)
+    with pytest.raises(TypeError, match="alignment"):
+        pairs_of().chosen.log_weight()
 
 
 @given(ratio=FINITE, alpha=st.floats(0.0, 3.0))

@@ -187,7 +187,7 @@ def test_losses_are_those_with_a_reference_that_is_uniform(row, other, length, o
     c = SimpleNamespace(
         loss_type=[other], loss_weights=None, beta=0.1, label_smoothing=smoothing, ld_alpha=None,
         f_divergence_type="reverse_kl", f_alpha_divergence_coef=0.5, use_weighting=False,
-        discopop_tau=0.05,
+        discopop_tau=0.05, weighting_side="both", weighting_clamp=None,
     )  # fmt: skip
     pairs = Pairs(chosen=uniform[0], rejected=uniform[1])
     assert preference_losses(pairs, c).losses.item() == pytest.approx(free, abs=1e-9)
