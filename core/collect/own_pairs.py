@@ -30,9 +30,9 @@ def pair_rows(
 
     Of equally good answers the one that was sampled first is taken. With `rejection_beta` pairs are
     made of the answers that statistical rejection sampling accepts, arXiv 2309.06657. In a random
-    `flipped_share` of the pairs the two change places, and `flipped` is true. Shuffled rejected answers are answers to
-    `rejected_prompt`. `with_gold` adds `reference`, an answer of a third text that is as good as
-    the better one; prompts without such an answer are left out.
+    `flipped_share` of the pairs the two change places, and `flipped` is true. Shuffled rejected
+    answers are answers to `rejected_prompt`. `with_gold` adds `reference`, an answer of a third
+    text that is as good as the better one; prompts without such an answer are left out.
 
     Raises:
         BadValue: there is no reward, a prompt is not a single user message, or no prompt has a
