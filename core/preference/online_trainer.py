@@ -81,12 +81,13 @@ class OnlineTrainer(OnPolicyTrainer):
         check_reference(ref_model, model)
         args = resolve_settings(args, self.settings, model, self._name)
         sources = reward_sources(reward_funcs, judge, args)
+        self.set_rewards(reward_functions(sources, reward_processing_classes, args), args)
         datasets = rollout_datasets(cast(Data, train_dataset), eval_dataset, args)
         set_seed(args.seed)
         policy, self.tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
         check_decoder(policy)
         self.eos_token_ids = end_tokens(policy, self.tokenizer)
-        self.set_rewards(reward_functions(sources, reward_processing_classes, args), args)
+        self.penalise_missing_ends(args.missing_eos_penalty)
         super().__init__(
             model=policy,
             args=args,
@@ -116,7 +117,7 @@ class OnlineTrainer(OnPolicyTrainer):
         self.prepare_engine(str(self.policy().config.name_or_path))
 
     def set_rewards(self, rewards: list[RewardFunction], args: OnlineDPOConfig) -> None:
-        """Take reward functions and their weights, and the penalty of a missing end token.
+        """Take reward functions and their weights.
 
         Raises:
             BadValue: a judge has other rewards, weights or a penalty beside it.
@@ -128,13 +129,15 @@ class OnlineTrainer(OnPolicyTrainer):
             raise BadValue(
                 f"{beside[0]} beside a judge, whose chances are no rewards: leave one of them out"
             )
-        self.scored_by = len(rewards)
-        weights = list(args.reward_weights or [1.0] * len(rewards))
-        if args.missing_eos_penalty is not None:
-            ends = frozenset(self.eos_token_ids)
-            rewards = [*rewards, RewardFunction(name="missing_eos", call=MissingEnd(ends))]
-            weights.append(args.missing_eos_penalty)
-        self.rewards, self.reward_weights = rewards, torch.tensor(weights)
+        self.rewards, self.scored_by = rewards, len(rewards)
+        self.reward_weights = torch.tensor(args.reward_weights or [1.0] * len(rewards))
+
+    def penalise_missing_ends(self, penalty: float | None) -> None:
+        """Add the penalty of a completion without an end token to the rewards."""
+        if penalty is not None:
+            call = MissingEnd(frozenset(self.eos_token_ids))
+            self.rewards = [*self.rewards, RewardFunction(name="missing_eos", call=call)]
+            self.reward_weights = torch.cat([self.reward_weights, torch.tensor([penalty])])
 
     def at_epoch(self, name: str) -> float:
         """Return the value that a setting such as `beta` has in this epoch."""

@@ -99,10 +99,12 @@ def same(trainer, other, loss, their_loss, model, measured, left_out=()):
 @pytest.mark.parametrize("loss_type", ["sigmoid", "ipo"])
 @pytest.mark.parametrize("alpha", [0.0, 1e-5, 0.3])
 def test_xpo(alpha, loss_type, ours, build_llama, tiny_tokenizer, measured):
-    trainer, batch, loss = ours("XPO", alpha=alpha, loss_type=loss_type, beta=0.3)
+    trainer, batch, loss = ours("XPO", alpha=alpha, loss_type=loss_type, beta=0.03)
     model, reference = double(build_llama()), double(build_llama(seed=1))
     args = SimpleNamespace(loss_type=loss_type)
-    other = peer("xpo", "XPOTrainer", model, reference, tiny_tokenizer, args, beta=0.3, alpha=alpha)
+    other = peer(
+        "xpo", "XPOTrainer", model, reference, tiny_tokenizer, args, beta=0.03, alpha=alpha
+    )
     own, others = (data(batch, slice(start, None, 2)) for start in (0, 1))
     context = batch["prompt_ids"].size(1)
     scores = batch["scores"][::2], batch["scores"][1::2]
@@ -115,7 +117,7 @@ def test_xpo(alpha, loss_type, ours, build_llama, tiny_tokenizer, measured):
     sides = ("logps/chosen", "logps/rejected")
     logged = same(trainer, other, loss, their_loss, model, measured, sides)
     # TRL adds the log-probability under the reference to that under the policy.
-    ratios = [logged[f"rewards/{side}"] / 0.3 for side in ("chosen", "rejected")]
+    ratios = [logged[f"rewards/{side}"] / 0.03 for side in ("chosen", "rejected")]
     for name, ratio in zip(sides, ratios, strict=True):
         assert difference(2 * logged[name] - ratio, other.stats[name][0]) < TOLERANCE
 

@@ -6,7 +6,7 @@ from math import nan
 import pytest
 import torch
 from datasets import Dataset
-from grpo_runs import double, logs, prompts, weights
+from grpo_runs import digits, double, logs, prompts, weights
 from online_runs import KINDS, played, recording
 
 from core.errors import RewardError
@@ -15,7 +15,7 @@ from core.forward.logps import token_logps
 from core.preference.online_trainer import MissingEnd, alternate
 from core.rollout.native.mixture import geometric_mixture
 from eval.errors import BadValue
-from eval.judging.judges import Brief, Cyclic
+from eval.judging.judges import Cyclic, preference
 
 METRICS = {
     "OnlineDPO": {
@@ -87,7 +87,7 @@ def test_a_split_changes_no_update(kind, split, make_online, build_llama, monkey
     )
     other.train()
     difference = (weights(whole.model) - weights(other.model)).abs().max()
-    assert difference < 1e-12
+    assert difference < 1e-8  # rotations are in single precision, and padding moves positions
     assert (weights(whole.model) - weights(double(build_llama()))).abs().max() > 1e-5
     for name in ("loss", "logps/chosen", "rewards/accuracies"):
         assert logs(other, name) == pytest.approx(logs(whole, name), rel=1e-6)
@@ -96,13 +96,16 @@ def test_a_split_changes_no_update(kind, split, make_online, build_llama, monkey
 @pytest.mark.parametrize("kind", KINDS)
 def test_padding_changes_no_metric(kind, make_online, build_llama):
     rollouts = []
-    short = make_online(kind, model=double(build_llama()), trainer=recording(kind, rollouts))
+    short = make_online(
+        kind, model=double(build_llama()), trainer=recording(kind, rollouts), optim="sgd"
+    )
     short.train()
     long = make_online(
         kind,
         model=double(build_llama()),
         trainer=played(kind, rollouts),
         pad_to_multiple_of=32,
+        optim="sgd",
     )
     long.train()
     for name in METRICS[kind] | {"loss"}:
@@ -284,11 +287,17 @@ def test_a_judge_compares_in_place_of_rewards(make_online):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_brief_answers_are_learnt_from_a_judge(kind, make_online):
-    trainer = make_online(kind, judge=Brief(), max_steps=30, beta=0.01, learning_rate=3e-3)
-    trainer.train()
-    lengths = logs(trainer, "completions/mean_length")
-    assert sum(lengths[-5:]) < sum(lengths[:5]) - 5
+def test_what_a_judge_prefers_is_learnt(kind, make_online):
+    shares = []
+
+    def more_digits(first, second, **_):
+        own, others = digits(first), digits(second)
+        shares.append(sum(own) / len(own))
+        return [preference(*pair) for pair in zip(own, others, strict=True)]
+
+    settings = {"max_steps": 30, "per_device_train_batch_size": 8, "beta": 0.01}
+    make_online(kind, judge=more_digits, **settings).train()
+    assert sum(shares[-5:]) > sum(shares[:5]) + 5 * 0.15
 
 
 @pytest.mark.parametrize("chance", [nan, -0.1, 1.5, float("inf"), "no", None])
