@@ -135,7 +135,7 @@ def reproduce(
     """
     say_loading()
     from core.families.table import listed_families
-    from core.pages.families import write_family
+    from core.pages.groups import write_family
     from core.pages.render import render_all
     from core.run.reproduce import reproduce as reproduce_papers
 

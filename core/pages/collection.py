@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from core.families.profiles import SCALES
 from core.pages.claims import claims_files
 from core.pages.differences import differences_files
-from core.pages.families import families_files
+from core.pages.groups import families_files
 from core.pages.index import index_files
 from core.pages.profiles import profiles_files
 from core.pages.speed import speed_files

@@ -5,11 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
 
 from core.claims.claim import MECHANISMS
 from core.families.profiles import SCALES
-from core.families.table import FAMILIES, listed_families
 from core.pages.claim_rows import claim_rows, limits_of
 from core.pages.mechanisms import arm_statistics
 from core.pages.runs import newest
@@ -17,8 +15,6 @@ from core.pages.stored import files_of
 from core.pages.tables import shown_at
 from core.pages.verdicts import summary
 from core.paper import Paper
-from core.paper.registry import whole_papers
-from core.records.files import write_atomic
 from core.records.places import Shelf, page_of
 from core.records.record import latest, read_records
 from core.records.schema import ClaimsRecord, Record, RunRecord, claims_of, runs_of
@@ -69,30 +65,6 @@ class FamilyPage:
     untestable: tuple[ClaimOfPaper, ...]
     statistics: ArmStatistics | None
     records: tuple[File, ...]
-
-
-def families_files(scale: str, shelf: Shelf) -> dict[str, str]:
-    """Return the pages of all families that have papers, by their places among the reports."""
-    all_papers = whole_papers()
-    heads = [name for name, family in FAMILIES.items() if family.listed_with in ("", name)]
-    papers = {
-        name: [family for family in all_papers if family.family in listed_families(name)]
-        for name in heads
-    }
-    return {
-        f"{FOLDER}/{file}": text
-        for name, members in papers.items()
-        if members
-        for file, text in family_files(name, members, scale, shelf).items()
-    }
-
-
-def write_family(name: str, papers: Sequence[Paper], scale: str) -> Path:
-    """Write the page of a family in every format; return that in Markdown."""
-    folder = Shelf.HERE.reports / FOLDER
-    for file, text in family_files(name, papers, scale, Shelf.HERE).items():
-        write_atomic(folder / file, text)
-    return folder / f"{stem(name, scale)}.md"
 
 
 def family_files(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) -> dict[str, str]:
