@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from core.collect.rejection import sampled_answers, total_rewards
 from core.collect.reward_calls import UncheckedReward
-from core.configs.difficulty import DifficultyConfig
 from core.data.conversations import Row
+from core.preparations.difficulty import DifficultyConfig
 from core.samplers.policy import PolicySampler
 from eval.errors import BadValue
 

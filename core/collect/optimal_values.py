@@ -6,9 +6,9 @@ import torch
 
 from core.collect.rejection import sampled_answers, total_rewards
 from core.collect.reward_calls import UncheckedReward
-from core.configs.optimal_value import OptimalValueConfig
 from core.data.conversations import Row
 from core.losses.regression import optimal_values
+from core.preparations.optimal_value import OptimalValueConfig
 from core.samplers.policy import PolicySampler
 from eval.errors import BadValue
 

@@ -7,11 +7,11 @@ from statistics import fmean
 from core.collect.rejection import assistant_message, sampled_answers, total_rewards
 from core.collect.reward_calls import UncheckedReward
 from core.collect.statistical_rejection import accepted_places
-from core.configs.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.data.conversations import Row
 from core.data.pairs import ANSWERS, GOLD
 from core.data.unpaired import is_empty
 from core.losses.preference import WIN_COLUMNS
+from core.preparations.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.samplers.policy import PolicySampler
 from eval.errors import BadValue
 

@@ -11,9 +11,9 @@ from core.collect.reward_calls import (
     call_rewards,
     outcome_reward,
 )
-from core.configs.answers import AnswersConfig
-from core.configs.rejection import RejectionConfig
 from core.data.conversations import Row
+from core.preparations.answers import AnswersConfig
+from core.preparations.rejection import RejectionConfig
 from core.rewards.verifiers import spread
 from core.rollout.chat import chat_text
 from core.samplers.policy import PolicySampler

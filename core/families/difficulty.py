@@ -8,7 +8,7 @@ from core.families.rejection import RejectionSampling
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.base import BaseConfig
-    from core.configs.difficulty import DifficultyConfig
+    from core.preparations.difficulty import DifficultyConfig
 
 
 class DifficultyFilter(RejectionSampling):
@@ -20,7 +20,7 @@ class DifficultyFilter(RejectionSampling):
 
     def config_class(self) -> "type[DifficultyConfig]":
         """Import the config class."""
-        from core.configs.difficulty import DifficultyConfig
+        from core.preparations.difficulty import DifficultyConfig
 
         return DifficultyConfig
 

@@ -8,7 +8,7 @@ from core.families.rejection import RejectionSampling
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.base import BaseConfig
-    from core.configs.optimal_value import OptimalValueConfig
+    from core.preparations.optimal_value import OptimalValueConfig
 
 
 class OptimalValue(RejectionSampling):
@@ -25,7 +25,7 @@ class OptimalValue(RejectionSampling):
 
     def config_class(self) -> "type[OptimalValueConfig]":
         """Import the config class."""
-        from core.configs.optimal_value import OptimalValueConfig
+        from core.preparations.optimal_value import OptimalValueConfig
 
         return OptimalValueConfig
 

@@ -9,7 +9,7 @@ from core.families.own_pairs import OwnPairs
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.base import BaseConfig
-    from core.configs.own_labels import OwnLabelsConfig
+    from core.preparations.own_labels import OwnLabelsConfig
 
 
 class OwnLabels(OwnPairs):
@@ -21,7 +21,7 @@ class OwnLabels(OwnPairs):
 
     def config_class(self) -> "type[OwnLabelsConfig]":
         """Import the config class."""
-        from core.configs.own_labels import OwnLabelsConfig
+        from core.preparations.own_labels import OwnLabelsConfig
 
         return OwnLabelsConfig
 

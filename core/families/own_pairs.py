@@ -8,7 +8,7 @@ from core.families.rejection import RejectionSampling
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.base import BaseConfig
-    from core.configs.own_pairs import OwnPairsConfig
+    from core.preparations.own_pairs import OwnPairsConfig
 
 
 class OwnPairs(RejectionSampling):
@@ -20,7 +20,7 @@ class OwnPairs(RejectionSampling):
 
     def config_class(self) -> "type[OwnPairsConfig]":
         """Import the config class."""
-        from core.configs.own_pairs import OwnPairsConfig
+        from core.preparations.own_pairs import OwnPairsConfig
 
         return OwnPairsConfig
 
@@ -40,7 +40,7 @@ class OwnPairs(RejectionSampling):
     ) -> str:
         """Describe how many answers are sampled, and which of them make pairs."""
         del processes, share
-        from core.configs.own_pairs import PAIRINGS
+        from core.preparations.own_pairs import PAIRINGS
 
         c = cast("OwnPairsConfig", config)
         prompts = min(rows, c.num_prompts or rows)

@@ -20,7 +20,7 @@ class OwnTriples(OwnPairs):
             BadValue: no prompt has them, and what `pair_rows` refuses.
         """
         from core.collect.own_pairs import pair_rows
-        from core.configs.own_pairs import OwnPairsConfig
+        from core.preparations.own_pairs import OwnPairsConfig
 
         config = cast(OwnPairsConfig, making.config)
         return pair_rows(making.sampler, config, making.rewards, making.rows, with_gold=True)

@@ -8,9 +8,9 @@ from core.families.family import Cost, Making, Row
 from core.families.profiles import CPU, GPU
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
-    from core.configs.answers import AnswersConfig
     from core.configs.base import BaseConfig
-    from core.configs.rejection import RejectionConfig
+    from core.preparations.answers import AnswersConfig
+    from core.preparations.rejection import RejectionConfig
 
 
 class RejectionSampling(Untrained):
@@ -29,7 +29,7 @@ class RejectionSampling(Untrained):
 
     def config_class(self) -> "type[AnswersConfig]":
         """Import the config class."""
-        from core.configs.rejection import RejectionConfig
+        from core.preparations.rejection import RejectionConfig
 
         return RejectionConfig
 

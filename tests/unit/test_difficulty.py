@@ -6,10 +6,10 @@ import pytest
 from test_rejection import FOUR, SAMPLED
 
 from core.collect.difficulty import rows_of_difficulty
-from core.configs.difficulty import DifficultyConfig
 from core.data.load import load_training_data
 from core.models.load import load_policy, load_tokenizer
 from core.paper.registry import find_paper
+from core.preparations.difficulty import DifficultyConfig
 from core.rewards import Accuracy
 from core.samplers.policy import PolicySampler
 from core.settings.resolve import resolve

@@ -18,8 +18,6 @@ from core.collect.own_pairs import (
     pair_rows,
     shuffle_rejected,
 )
-from core.configs.own_labels import OwnLabelsConfig
-from core.configs.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.data.load import load_training_data
 from core.data.pairs import encode_answers
 from core.families.family import SEEN, Making
@@ -35,6 +33,8 @@ from core.preference.pair_quantities import (
     pair_quantity,
 )
 from core.preference.pair_sums import PairSums, pair_sums
+from core.preparations.own_labels import OwnLabelsConfig
+from core.preparations.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.records.pair_files import read_run_pairs
 from core.records.places import stored_file
 from core.rewards import Accuracy

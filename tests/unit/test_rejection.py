@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from core.collect.rejection import accepted_rows
-from core.configs.rejection import RejectionConfig
 from core.data.load import load_training_data
 from core.models.load import load_policy, load_tokenizer
+from core.preparations.rejection import RejectionConfig
 from core.rewards import Accuracy
 from core.run.order import run_order
 from core.run.plan import make_plan

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from core.collect.own_pairs import accepted_answers
 from core.collect.statistical_rejection import acceptance, accepted_places
-from core.configs.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.laws.rejection_sampling import accepted_reward, mean_accepted, outcomes
+from core.preparations.own_pairs import PAIRINGS, Answer, OwnPairsConfig
 from core.rewards import SymbolAccuracy
 from eval.errors import BadValue
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.configs.own_pairs import OwnPairsConfig
 from core.option import option
+from core.preparations.own_pairs import OwnPairsConfig
 from eval.errors import BadValue
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.configs.answers import AnswersConfig
 from core.option import option
+from core.preparations.answers import AnswersConfig
 from eval.errors import BadValue
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from core.configs.answers import AnswersConfig
 from core.option import choice, option
+from core.preparations.answers import AnswersConfig
 from eval.errors import BadValue
 
 

@@ -1,0 +1,1 @@
+"""Settings of preparations, which sample answers of a model and make data of them."""
