@@ -15,6 +15,7 @@ from core.data.pairs import common_length, encode_answers, tokenize_pairs
 from core.errors import MissingColumn
 from core.forward.answers import answer_tokens
 from core.losses.preference import PREFERENCES
+from core.preference.answer_trainer import check_finite
 from core.preference.trainer import tokens_of
 from eval.errors import BadValue
 
@@ -140,13 +141,13 @@ def test_the_first_log_probability_that_is_not_finite_is_named(place, build):
     trainer = build()
     batch = trainer.data_collator([trainer.train_dataset[i] for i in range(10)])
     logps = torch.zeros(20)
-    trainer.check_finite(logps, batch, "policy")
+    check_finite(logps, batch, trainer.tokenizer, "policy")
     logps[place:] = -inf
     row = ROWS[place % 10]
     answer = row["chosen" if place < 10 else "rejected"]
     named = rf"log-probability of '{answer}<eos>' after '{re.escape(row['prompt'])}': -inf"
     with pytest.raises(BadValue, match=named):
-        trainer.check_finite(logps, batch, "policy")
+        check_finite(logps, batch, trainer.tokenizer, "policy")
 
 
 def test_a_model_that_diverges_stops_at_the_next_step(build):
