@@ -82,7 +82,7 @@ def pair_losses_files(
     length = Statistic("Length, tokens", 2, LengthReader().ends)
     statistics = (*OF_ALL, length, *IN_TRAINING, *WHERE_ASKED)
     rows = sorted(
-        (pair_arm(same, statistics) for same in same_trainings(arms)),
+        (pair_arm(group, statistics) for group in same_trainings(arms)),
         key=lambda row: (row.loss, row.beta, row.updates, row.arms[0].paper, row.arms[0].arm),
     )
     shown = [i for i in range(len(statistics)) if any(row.cells[i] for row in rows)]
@@ -134,7 +134,7 @@ def arms_at_common_seeds(arms: Sequence[ArmOfPaper]) -> list[ArmOfPaper]:
 def same_trainings(arms: Sequence[ArmOfPaper]) -> list[tuple[ArmOfPaper, ...]]:
     """Return the arms, those that ended at the same weights together."""
     ordered = sorted(arms, key=lambda arm: as_text(arm.weights))
-    return [tuple(same) for _, same in groupby(ordered, key=lambda arm: arm.weights)]
+    return [tuple(group) for _, group in groupby(ordered, key=lambda arm: arm.weights)]
 
 
 def pair_arm(arms: tuple[ArmOfPaper, ...], statistics: Sequence[Statistic]) -> PairArm:

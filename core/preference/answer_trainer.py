@@ -1,7 +1,7 @@
 """Base class of trainers of losses of given answers: their policy, rows and evaluation."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import torch
@@ -15,7 +15,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from core.configs.answer_config import AnswerConfig
 from core.data.best_fit import Data
 from core.data.streams import check_dataset
-from core.forward.batches import Batch
 from core.forward.router import router_weight
 from core.trainers.offline import OfflineTrainer
 from core.trainers.setup import check_launch, check_streams, resolve_settings, without_dropout
@@ -37,7 +36,7 @@ class Term(NamedTuple):
 
 
 def check_finite(
-    logps: Tensor, answers: Batch, tokenizer: PreTrainedTokenizerBase, model: str
+    logps: Tensor, answers: Mapping[str, Tensor], tokenizer: PreTrainedTokenizerBase, model: str
 ) -> None:
     """Raise `BadValue` with prompt and completion of the first log-probability not finite.
 
