@@ -14,7 +14,7 @@ from core.records.files import file_digest, folder_files
 from core.records.passed import Passed, code_digest
 from core.records.places import Shelf, no_runs, own_entries, record_files, report_folder
 from core.records.record import current, read_record, standard
-from core.records.schema import Record, place_of, runs_of
+from core.records.schema import Record, RunRecord, place_of, runs_of
 from core.run.paper_problems import module_problems
 from core.settings.canonical import as_text, canonical
 from core.stages.watch.meter import track
@@ -108,10 +108,17 @@ def sample_problems(records: Sequence[Record], passed: Passed, regrader: Regrade
         line
         for run in runs_of(records)
         for line in list(regrader.find_damage(run))
-        or passed.problems(graded_with(run), regrader.problems(run))
-        + passed.problems(derived_with(run), pair_problems(run))
+        or underived_numbers(run, passed, regrader)
     ]
     return [f"samples: {line}" for line in dict.fromkeys(problems)]
+
+
+def underived_numbers(run: RunRecord, passed: Passed, regrader: Regrader) -> list[str]:
+    """Return the numbers of a run that do not follow from its whole files."""
+    problems = passed.problems(graded_with(run), regrader.problems(run))
+    if "pairs" in run:
+        problems += passed.problems(derived_with(run), pair_problems(run))
+    return problems
 
 
 def verdict_problems(
