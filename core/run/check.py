@@ -107,8 +107,7 @@ def sample_problems(records: Sequence[Record], passed: Passed, regrader: Regrade
     problems = [
         line
         for run in runs_of(records)
-        for line in list(regrader.find_damage(run))
-        or underived_numbers(run, passed, regrader)
+        for line in list(regrader.find_damage(run)) or underived_numbers(run, passed, regrader)
     ]
     return [f"samples: {line}" for line in dict.fromkeys(problems)]
 
