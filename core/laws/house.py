@@ -151,6 +151,21 @@ LAWS: tuple[Claim, ...] = (
         "equations.label_equations:baseline_errors",
     ),
     _equal(
+        "online-pairs",
+        "The loss of a sampled pair is that of its paper's equation, XPO's with its bonus.",
+        "equations.online_equations:online_errors",
+    ),
+    _equal(
+        "nash-md",
+        "The loss of Nash-MD is that of its paper's equation, and of TRL's weight of the KL.",
+        "equations.online_equations:nash_errors",
+    ),
+    _equal(
+        "mixtures",
+        "A geometric mixture has the probabilities p^(1 - share) q^share / Z.",
+        "equations.online_equations:mixture_errors",
+    ),
+    _equal(
         "padding",
         "Padding behind the end of a completion changes no loss and no gradient.",
         "laws.padding:padding_changes",

@@ -2,8 +2,8 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 import torch
 from accelerate.utils import set_seed
@@ -24,8 +24,8 @@ from core.losses.estimators import Scored
 from core.losses.paired_answers import Answers
 from core.preference.answer_trainer import check_decoder, check_finite
 from core.preference.online_config import OnlineDPOConfig
+from core.preference.pair_rewards import MissingEnd, has_judge, reward_sources
 from core.preference.reference_trainer import check_reference, set_reference
-from core.rewards.judged import Judged
 from core.rollout.stops import end_tokens
 from core.shards.adapters import refuse_adapters
 from core.shards.sharding import gather_weights
@@ -33,7 +33,6 @@ from core.trainers.grpo import policy_and_tokenizer, rollout_datasets
 from core.trainers.on_policy import OnPolicyTrainer
 from core.trainers.prompts import Rows
 from core.trainers.setup import check_launch, refuse, resolve_settings
-from eval.errors import BadValue
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
@@ -81,7 +80,9 @@ class OnlineTrainer(OnPolicyTrainer):
         check_reference(ref_model, model)
         args = resolve_settings(args, self.settings, model, self._name)
         sources = reward_sources(reward_funcs, judge, args)
-        self.set_rewards(reward_functions(sources, reward_processing_classes, args), args)
+        self.rewards = reward_functions(sources, reward_processing_classes, args)
+        self.scored_by, self.is_judged = len(self.rewards), has_judge(self.rewards, args)
+        self.reward_weights = torch.tensor(args.reward_weights or [1.0] * self.scored_by)
         datasets = rollout_datasets(cast(Data, train_dataset), eval_dataset, args)
         set_seed(args.seed)
         policy, self.tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
@@ -115,22 +116,6 @@ class OnlineTrainer(OnPolicyTrainer):
             refuse_adapters(self.policy(), "sync_ref_model=True")
             self.move_reference()
         self.prepare_engine(str(self.policy().config.name_or_path))
-
-    def set_rewards(self, rewards: list[RewardFunction], args: OnlineDPOConfig) -> None:
-        """Take reward functions and their weights.
-
-        Raises:
-            BadValue: a judge has other rewards, weights or a penalty beside it.
-        """
-        self.is_judged = any(getattr(f.call, "compares_pairs", False) for f in rewards)
-        beside = ["reward_funcs"] if len(rewards) > 1 else []
-        beside += [n for n in ("reward_weights", "missing_eos_penalty") if args.is_set(n)]
-        if self.is_judged and beside:
-            raise BadValue(
-                f"{beside[0]} beside a judge, whose chances are no rewards: leave one of them out"
-            )
-        self.rewards, self.scored_by = rewards, len(rewards)
-        self.reward_weights = torch.tensor(args.reward_weights or [1.0] * len(rewards))
 
     def penalise_missing_ends(self, penalty: float | None) -> None:
         """Add the penalty of a completion without an end token to the rewards."""
@@ -250,43 +235,6 @@ class OnlineTrainer(OnPolicyTrainer):
         steps = self.current_gradient_accumulation_steps if self.mode == "train" else 1
         pairs = inputs.get("rows", len(logps)) / self.rows_together
         return losses.sum() / pairs / steps
-
-
-@dataclass(frozen=True)
-class MissingEnd:
-    """-1 for a completion without any of the tokens `ends`, else 0."""
-
-    ends: frozenset[int]
-
-    def __call__(
-        self, *, completion_ids: Sequence[Sequence[int]], **_: Any
-    ) -> list[float]:  # Any: of the dataset
-        """Look for an end token in each completion, not in its prompt."""
-        return [-float(self.ends.isdisjoint(ids)) for ids in completion_ids]
-
-
-def reward_sources(
-    reward_funcs: RewardSource | list[RewardSource] | None,
-    judge: Callable[..., Sequence[float]] | None,
-    args: OnlineDPOConfig,
-) -> RewardSource | list[RewardSource]:
-    """Return what compares completions: reward functions, a model of the settings, or a judge.
-
-    Raises:
-        BadValue: there is not exactly one of them.
-    """
-    given = {
-        "reward_funcs": reward_funcs or None,
-        "reward_model_path": args.reward_model_path,
-        "judge": None if judge is None else Judged(judge),
-    }
-    sources = {name: source for name, source in given.items() if source is not None}
-    if len(sources) != 1:
-        raise BadValue(
-            f"found {' and '.join(sources) or 'no rewards and no judge'}: expected exactly one of "
-            f"{', '.join(given)}"
-        )
-    return next(iter(sources.values()))
 
 
 def both_rows(pieces: Sequence[Sequence[int]]) -> list[list[int]]:

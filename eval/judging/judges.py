@@ -65,21 +65,17 @@ class BradleyTerry:
         if self.labels is None:
             return chances
         texts = zip(prompts, first, second, strict=True)
-        return [self.drawn(p, *pair) for p, pair in zip(chances, texts, strict=True)]
+        return [self.label_share(p, *pair) for p, pair in zip(chances, texts, strict=True)]
 
-    def drawn(self, chance: float, prompt: str, first: str, second: str) -> float:
+    def label_share(self, chance: float, prompt: str, first: str, second: str) -> float:
         """Return the share of labels that prefer the first answer; 1 minus it if swapped."""
-        is_swapped = second < first
-        low, high = (second, first) if is_swapped else (first, second)
-        own = 1 - chance if is_swapped else chance
-        drawn = [
-            uniform(self.seed, number, prompt, low, high) < own
-            for number in range(self.labels or 0)
-        ]
-        share = sum(drawn) / len(drawn)
         if first == second:
             return 0.5
-        return 1 - share if is_swapped else share
+        if second < first:
+            return 1 - self.label_share(1 - chance, prompt, second, first)
+        count = self.labels or 1
+        numbers = [uniform(self.seed, place, prompt, first, second) for place in range(count)]
+        return sum(number < chance for number in numbers) / count
 
 
 def uniform(*parts: object) -> float:

@@ -12,7 +12,8 @@ from online_runs import KINDS, played, recording
 from core.errors import RewardError
 from core.forward import micro_pieces
 from core.forward.logps import token_logps
-from core.preference.online_trainer import MissingEnd, alternate
+from core.preference.online_trainer import alternate
+from core.preference.pair_rewards import MissingEnd
 from core.rollout.native.mixture import geometric_mixture
 from eval.errors import BadValue
 from eval.judging.judges import Cyclic, preference
