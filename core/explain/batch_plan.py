@@ -48,6 +48,7 @@ class BatchPlan:
     updates: int
     max_completion_length: int
     draws: int = 1
+    has_ratio: bool = True  # whether the loss has a ratio to the policy of the rollout
 
     @property
     def completions_per_rollout(self) -> int:
@@ -149,10 +150,9 @@ class BatchPlan:
                 f" {self.accumulation} micro-batches"
             )
         if self.updates_per_rollout > 1:
-            notes.append(
-                "later updates of a rollout train on samples of an older policy:"
-                " the ratio leaves 1 and the clip acts"
-            )
+            note = "later updates of a rollout train on samples of an older policy"
+            effect = ": the ratio leaves 1 and the clip acts" if self.has_ratio else ""
+            notes.append(note + effect)
         return notes
 
 
@@ -196,6 +196,7 @@ def batch_plan(args: BatchArguments, n_prompts: int, world_size: int = 1) -> Bat
         updates=updates,
         max_completion_length=args.max_completion_length or 0,
         draws=args.rollout_draws,
+        has_ratio=args.completions_per_row == 1,
     )
 
 

@@ -6,6 +6,8 @@ from math import inf
 from typing import ClassVar, NamedTuple
 
 from core.configs.engines import ENGINES
+from core.configs.generation_keywords import check_keywords, check_sampling, sampling_settings
+from core.configs.releases import PAPER
 from core.configs.rollout import RolloutConfig
 from core.losses.online import KL_WEIGHTS, ONLINE_LOSSES
 from core.option import choice, option
@@ -111,6 +113,14 @@ class OnlineDPOConfig(RolloutConfig):
                 f"{self.max_new_tokens}, which leaves no token for the prompt"
             )
 
+    def check_sampling(self) -> None:
+        """Refuse keywords that the engine does not take, and values that leave nothing to draw.
+
+        Their temperature is one of sampling alone, as `temperature` is.
+        """
+        check_keywords(self.rollout_engine, self.generation_keywords)
+        check_sampling(sampling_settings(self))
+
     def take_length(self) -> None:
         """Give both names of the longest completion the same value.
 
@@ -201,6 +211,7 @@ class NashMDConfig(OnlineDPOConfig):
         "mixture_coef": Bound("from 0 to 1", lambda x: 0 <= x <= 1),
     }
     PAPERS_HAVE: ClassVar[Mapping[str, object]] = {"kl_weight": "sequence"}
+    SEMANTICS: ClassVar[Mapping[str, Mapping[str, object]]] = {PAPER: PAPERS_HAVE}
 
     mixture_coef: float | list[float] | str = option(
         0.5, "Weight of the reference in the mixture of the second completion, or by epoch."

@@ -10,6 +10,7 @@ from core.rewards import Accuracy, Judged
 from core.run.order import run_order
 from core.run.plan import make_plan
 from core.run.request import Order
+from core.settings.differences import from_trl
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from eval.errors import BadValue
@@ -86,6 +87,15 @@ def test_the_plan_counts_two_completions_of_each_prompt():
     assert (plan.cost["updates"], plan.cost["completions"]) == (96, 96 * 48)
     (text,) = [line for line in plan.batches.splitlines() if "one rollout" in line]
     assert "24 prompts x 2 completions each = 48 completions" in text
+    later = make_plan(resolve(CHOICE, arm="online-dpo", arguments=("steps_per_generation=8",)), 20)
+    assert "older policy" in later.batches
+    assert "clip" not in later.batches
+
+
+def test_the_difference_to_trl_names_the_kl():
+    paper = replace(TINY, family="nash_md", rewards=(Judged(Cyclic()),), arms={"nash": {}})
+    found = {row.field: (row.left, row.right) for row in from_trl(paper)}
+    assert [part.value for part in found["kl_weight"]] == ["sequence", "token"]
 
 
 def test_xpo_is_listed_with_online_dpo():
