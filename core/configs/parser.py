@@ -4,6 +4,7 @@ import os
 import sys
 from argparse import Action, ArgumentParser, _SubParsersAction
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -30,6 +31,11 @@ class TrlParser(HfArgumentParser):
             raise BadValue("a field is named config, which is the option for the YAML file")
         self.may_be_none = {name for name, hint in hints.items() if is_optional_number(hint)}
         super().__init__(kinds, **keywords)
+        defaults = {field.name: field.default for kind in kinds for field in fields(kind)}
+        for action in actions(self):  # transformers leaves out that of a number or a list of them
+            default = defaults.get(action.dest)
+            if action.default is None and isinstance(default, float):
+                action.default = default
 
     def _get_value(self, action: Action, arg_string: str) -> object:
         if action.dest in self.may_be_none and arg_string.lower() in NOTHING:

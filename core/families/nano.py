@@ -168,10 +168,10 @@ CHOICE_FAR = regime(
 CHOICE_PAIRS = pairs_regime(
     "nano-choice", "choice-start", pairs="choice-pairs", updates=96, rate=2e-4, tokens=6
 )
-# Pairs of the policy's own answers, anew for each update; at most as many as an epoch has prompts.
+# 32 pairs of the policy's own answers, sampled anew for each update.
 CHOICE_ONLINE: Settings = {
     **regime("nano-choice", "choice-start", updates=96, rate=2e-4, tokens=6, of_a_rollout=1),
-    "per_device_train_batch_size": 24,
+    "per_device_train_batch_size": 32,
     "logging_steps": LOGGED,
     "heldout_every": 48,
     "heldout_problems": 300,

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+import core
 from core.families.table import FAMILIES, listed_families
 from core.paper import Paper
 from core.rewards import Accuracy, Judged
@@ -84,9 +85,9 @@ def test_arms_in_a_world_start_from_one_model():
 
 def test_the_plan_counts_two_completions_of_each_prompt():
     plan = make_plan(resolve(CHOICE, arm="online-dpo"), 20)
-    assert (plan.cost["updates"], plan.cost["completions"]) == (96, 96 * 48)
+    assert (plan.cost["updates"], plan.cost["completions"]) == (96, 96 * 64)
     (text,) = [line for line in plan.batches.splitlines() if "one rollout" in line]
-    assert "24 prompts x 2 completions each = 48 completions" in text
+    assert "32 prompts x 2 completions each = 64 completions" in text
     later = make_plan(resolve(CHOICE, arm="online-dpo", arguments=("steps_per_generation=8",)), 20)
     assert "older policy" in later.batches
     assert "clip" not in later.batches
@@ -117,3 +118,18 @@ def test_xpo_is_listed_with_online_dpo():
 def test_a_bad_setting_is_refused_by_the_plan(arm, setting, message):
     with pytest.raises(BadValue, match=message):
         make_plan(resolve(TINY, arm=arm, arguments=(*BRIEF, setting)), 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "beta"), [(["0.2"], 0.2), (["0.2", "0.1"], [0.2, 0.1]), ([], 0.1)]
+)
+def test_the_command_line_of_a_script_takes_a_value_or_one_for_each_epoch(words, beta, tmp_path):
+    option = ["--beta", *words] if words else []
+    given = ["--output_dir", str(tmp_path), "--use_cpu", "true", *option]
+    (config,) = core.TrlParser(core.NashMDConfig).parse_args_and_config(given)
+    assert config.beta == beta
+
+
+def test_a_value_for_each_epoch_is_a_setting_of_a_run(tmp_path):
+    resolved = resolve(TINY, arm="online_dpo", arguments=(*BRIEF, "beta=[0.2,0.1]"))
+    assert resolved.build(output_dir=tmp_path, seed=0).beta == [0.2, 0.1]
