@@ -226,9 +226,8 @@ class OnlineTrainer(OnPolicyTrainer):
         check_finite(references.sum(1), inputs, self.tokenizer, "reference")
         answers = Answers(logps=logps, ref_logps=references, mask=trained_mask(inputs))
         losses, metrics = self.losses(answers, inputs)
-        ones = {name: torch.ones_like(values) for name, values in metrics.items()}
         sums = {
-            name: sum_and_count(values.detach().double(), ones[name])
+            name: sum_and_count(values.detach().double(), torch.ones_like(values))
             for name, values in metrics.items()
         }
         self.seen.append(LossSums(sums, {}))
