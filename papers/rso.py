@@ -1,4 +1,4 @@
-"""RSO makes pairs of answers that statistical rejection sampling accepts, and trains with a hinge."""
+"""RSO trains on pairs of answers that statistical rejection sampling accepts, with a hinge."""
 
 from core.claims import Claim, late, law, score
 from core.paper import Paper, cite, in_regime
