@@ -20,6 +20,7 @@ from core.forward.batches import Batch
 from core.forward.logps import evaluating
 from core.preference.answer_trainer import AnswerTrainer
 from core.shards.adapters import refuse_adapters
+from core.shards.reference import frozen_copy
 from core.shards.sharding import gather_weights, spread_weights
 from core.trainers.base import BaseTrainer
 from core.trainers.setup import refuse, without_dropout
@@ -146,10 +147,13 @@ def set_reference(
         return
     if disable_dropout:
         without_dropout(ref_model)
+    if trainer.frame is not None:
+        with gather_weights(ref_model, trainer.frame) as whole:  # ZeRO-3 may have cut it, too
+            trainer.ref_model = frozen_copy(whole)
+        spread_weights(trainer.ref_model, trainer.args.device)
+        return
     frozen = cast(nn.Module, ref_model.eval().requires_grad_(False))
     trainer.ref_model = frozen.to(trainer.args.device)
-    if trainer.frame is not None:
-        spread_weights(trainer.ref_model, trainer.args.device)
 
 
 def check_reference(ref_model: PreTrainedModel | None, model: str | PreTrainedModel) -> None:

@@ -301,7 +301,7 @@ def labelled(trainer, config, **changes):
 
 
 def online(method, **changes):
-    """Pairs of completions, whole on each process, and a reference that has other weights."""
+    """Pairs of completions, whole on each process, and a reference that is given."""
 
     class Played(getattr(core, f"{method}Trainer")):
         def generate(self, rows):
@@ -309,11 +309,9 @@ def online(method, **changes):
             return call_rollout(rollout, self.tokenizer, rows, self)
 
     def build(folder, out, processes):
-        reference = AutoModelForCausalLM.from_pretrained(folder)
-        reference.lm_head.weight.data.mul_(1.1)
         return Played(
             model=AutoModelForCausalLM.from_pretrained(folder),
-            ref_model=reference,
+            ref_model=AutoModelForCausalLM.from_pretrained(folder),
             reward_funcs=spread_reward,
             args=getattr(core, f"{method}Config")(
                 output_dir=str(out),
