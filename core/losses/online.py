@@ -26,6 +26,20 @@ ONLINE_LOSSES = {
 }
 
 
+@dataclass(frozen=True)
+class Tie:
+    """A row of `TIES`: half the margin that a pair of equal rewards counts with."""
+
+    half: float
+    doc: str
+
+
+TIES = {
+    "first": Tie(0.5, "the first one is chosen, as in TRL"),
+    "skipped": Tie(0.0, "the pair has no loss"),
+}
+
+
 @dataclass(kw_only=True)
 class PairSettings:
     """A `PreferenceConfig` with a loss and its beta, and without further options."""

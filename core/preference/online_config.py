@@ -9,7 +9,7 @@ from core.configs.engines import ENGINES
 from core.configs.generation_keywords import check_keywords, check_sampling, sampling_settings
 from core.configs.releases import PAPER
 from core.configs.rollout import RolloutConfig
-from core.losses.online import KL_WEIGHTS, ONLINE_LOSSES
+from core.losses.online import KL_WEIGHTS, ONLINE_LOSSES, TIES
 from core.option import choice, option
 from eval.errors import BadValue
 
@@ -59,6 +59,7 @@ class OnlineDPOConfig(RolloutConfig):
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {
         **RolloutConfig.CHOICES,
         "loss_type": tuple(ONLINE_LOSSES),
+        "tied_pairs": tuple(TIES),
     }
     AT_LEAST: ClassVar[Mapping[str, float]] = {
         **RolloutConfig.AT_LEAST,
@@ -90,6 +91,7 @@ class OnlineDPOConfig(RolloutConfig):
         0.1, "Weight of log-ratios in the loss, or its values by epoch."
     )
     loss_type: str = choice("sigmoid", ONLINE_LOSSES, "The loss of a pair")
+    tied_pairs: str = choice("first", TIES, "What becomes of two equally good completions")
 
     @property
     def completions_per_row(self) -> int:
@@ -199,6 +201,7 @@ class NashMDConfig(OnlineDPOConfig):
         **OnlineDPOConfig.UNSUPPORTED,
         **TWO_MODELS,
         "loss_type": "Nash-MD has no loss of pairs",
+        "tied_pairs": "two even completions pull on the KL alone",
         "rollout_engine": NATIVE,
         "use_transformers_continuous_batching": NATIVE,
     }

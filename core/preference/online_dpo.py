@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from core.forward.batches import Batch
-from core.losses.online import online_dpo_losses
+from core.losses.online import TIES, online_dpo_losses
 from core.losses.paired_answers import Answers
 from core.losses.preference import PreferenceLosses
 from core.preference.online_trainer import OnlineTrainer
@@ -18,7 +18,7 @@ class OnlineDPOTrainer(OnlineTrainer):
 
     `judge` compares two completions in place of rewards: it is called with `prompts`, `first` and
     `second`, lists of texts, and with the columns of the data, and returns the chances that the
-    first ones are preferred. The likelier one is chosen; the first one if both are equal.
+    first ones are preferred. The likelier one is chosen; `tied_pairs` says what becomes of even ones.
     """
 
     _name = "Online DPO"
@@ -37,8 +37,12 @@ class OnlineDPOTrainer(OnlineTrainer):
     }
 
     def half_margin(self, margins: Tensor) -> Tensor:
-        """Return 1/2 where the first completion has at least the reward of the second, or -1/2."""
-        return torch.where(margins >= 0, 0.5, -0.5).where(~margins.isnan(), torch.nan)
+        """Return 1/2 where the first completion has a higher reward than the second, or -1/2.
+
+        `tied_pairs` says what equal rewards count.
+        """
+        halves = margins.sign() / 2
+        return halves.where(margins != 0, TIES[self.args.tied_pairs].half)
 
     def losses(self, answers: Answers, inputs: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Return the losses of the pairs of a piece, and the values (n,) of each metric."""

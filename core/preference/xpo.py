@@ -68,6 +68,7 @@ class XPOTrainer(OnlineDPOTrainer):
             **self.metrics(answers, result),
             "loss/dpo": result.losses,
             "loss/xpo": bonus,
+            "logps/reference": (answers.logps * answers.mask).sum(1)[1::2],
             "objective/model_scores": scores[::2],
             "objective/ref_scores": scores[1::2],
             "objective/scores_margin": scores[::2] - scores[1::2],

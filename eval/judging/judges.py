@@ -94,6 +94,28 @@ class Brief:
         return [preference(len(b.strip()), len(a.strip())) for a, b in pairs]
 
 
+@dataclass(frozen=True)
+class InOrder:
+    """Asks several judges in turn: the first that does not find two answers even decides.
+
+    Attributes:
+        judges: The judges, the most important one first.
+    """
+
+    judges: tuple[Judge, ...]
+
+    @property
+    def required_columns(self) -> tuple[str, ...]:
+        """Columns that the judges read."""
+        columns = [getattr(judge, "required_columns", ()) for judge in self.judges]
+        return tuple(dict.fromkeys(name for names in columns for name in names))
+
+    def __call__(self, **columns: Texts) -> list[float]:
+        """Return the chance of each pair that the deciding judge gives, 1/2 if there is none."""
+        found = zip(*(judge(**columns) for judge in self.judges), strict=True)
+        return [next((chance for chance in chances if chance != 0.5), 0.5) for chances in found]
+
+
 # Chances of the kinds of the rows to win against those of the columns; arXiv 2312.00886 has such
 # a game: each kind beats another one and loses to the third.
 CYCLE = ((0.5, 0.9, 0.2), (0.1, 0.5, 0.8), (0.8, 0.2, 0.5))

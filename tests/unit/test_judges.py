@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from core.errors import RewardError
 from core.rewards import Judged
 from eval.errors import BadValue
-from eval.judging.judges import CYCLE, JUDGES, BradleyTerry, Brief, Cyclic, Truth, kind
+from eval.judging.judges import CYCLE, JUDGES, BradleyTerry, Brief, Cyclic, InOrder, Truth, kind
 
 ASKED = {"prompts": ["1+2?"], "answer": ["3"]}
 RIGHT, HALF, WRONG = r"1+2=3 \boxed{3}", "1+2=3\n\\boxed{4}", r"1+2=4 \boxed{4}"
@@ -41,6 +41,14 @@ def test_labels_of_bradley_terry_have_the_chance_as_their_mean():
 
 def test_brief():
     assert Brief()(first=["ab", " abc ", "x"], second=["abc", "ab", "y "]) == [1, 0, 0.5]
+
+
+def test_of_several_judges_the_first_that_sees_a_difference_decides():
+    judge = InOrder((Truth(), Brief()))
+    firsts, seconds = [RIGHT, WRONG, RIGHT, RIGHT], [WRONG, RIGHT, RIGHT + " ", RIGHT + "!!"]
+    columns = {"prompts": ["1+2?"] * 4, "answer": ["3"] * 4}
+    assert judge(first=firsts, second=seconds, **columns) == [1, 0, 0.5, 1]
+    assert judge.required_columns == ("answer",)
 
 
 def test_no_kind_of_answer_is_best_for_the_cyclic_judge():

@@ -1,7 +1,7 @@
 """Trainers of completions that are sampled and compared while training."""
 
 from dataclasses import replace
-from math import nan
+from math import log, nan
 
 import pytest
 import torch
@@ -270,6 +270,24 @@ def empty_scored():
     from core.losses.estimators import Scored
 
     return Scored(rewards=torch.zeros(2, 1), group=2, length=1)
+
+
+@pytest.mark.parametrize("kind", ["OnlineDPO", "XPO"])
+def test_skipped_pairs_of_equal_rewards_have_no_loss(kind, make_online):
+    given = torch.tensor([[2.0], [1.0], [1.0], [1.0], [nan], [2.0]])
+    scored, losses = replace(empty_scored(), rewards=given), {}
+    for ties, half in (("first", 0.5), ("skipped", 0.0)):
+        trainer = make_online(kind, reward_funcs=even, tied_pairs=ties, max_steps=1)
+        assert trainer.advantages(scored).tolist() == [0.5, -0.5, half, -half, 0, 0]
+        trainer.train()
+        (losses[ties],) = logs(trainer, "loss")
+    assert losses["first"] == pytest.approx(log(2), abs=1e-3)
+    assert losses["skipped"] == pytest.approx(0.0, abs=1e-3)
+
+
+def even(completions, **_):
+    """The same reward for all."""
+    return [1.0] * len(completions)
 
 
 def test_a_judge_compares_in_place_of_rewards(make_online):
