@@ -68,7 +68,12 @@ def main(side: str) -> None:
         before = peak_memory()
         trainer.train()
     peak = peak_memory()
-    print(json.dumps({"seconds": timer.seconds[-1], "peak": peak, "added": peak - before}))
+    print_measurements(seconds=timer.seconds[-1], peak=peak, added=peak - before)
+
+
+def print_measurements(**measurements: float) -> None:
+    """Print measurements as JSON on one line, which `in_process` reads."""
+    print(json.dumps(measurements))
 
 
 def build(trainer_class: TrainerClass, config_class: ConfigClass, folder: str) -> Trainer:

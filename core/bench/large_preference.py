@@ -2,7 +2,6 @@
 # pyright: basic
 # (strictly, every call into trl and transformers is partially unknown)
 
-import json
 import sys
 from collections.abc import Mapping
 from random import Random
@@ -13,7 +12,7 @@ import torch
 from datasets import Dataset
 from transformers import PrinterCallback, Trainer
 
-from core.bench.large import VOCABULARY, in_process, random_llama
+from core.bench.large import VOCABULARY, in_process, print_measurements, random_llama
 from core.bench.measure import Measure, MeasureFields, peak_memory, several_in_turn
 from core.bench.preference_trainers import OURS, SIMPO, trl_side
 from core.bench.step import QUIET, Timer
@@ -70,7 +69,7 @@ def main(name: str, side: str) -> None:
         trainer.add_callback(timer)
         trainer.remove_callback(PrinterCallback)
         trainer.train()
-    print(json.dumps({"seconds": timer.seconds[-1], "peak": peak_memory()}))
+    print_measurements(seconds=timer.seconds[-1], peak=peak_memory())
 
 
 def build(workload: LargeWorkload, side: str, folder: str) -> Trainer:
