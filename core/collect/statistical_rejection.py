@@ -34,7 +34,7 @@ def accepted_places(
     pool, accepted = [*range(len(rewards))], list[int]()
     while pool and len(accepted) < count:
         highest = max(rewards[place] for place in pool)
-        found = [p for p in pool if accepts(acceptance(rewards[p], highest, beta))]
-        accepted += found
-        pool = [place for place in pool if place not in found]
+        of_pass = [p for p in pool if accepts(acceptance(rewards[p], highest, beta))]
+        accepted += of_pass
+        pool = [place for place in pool if place not in of_pass]
     return accepted[:count]

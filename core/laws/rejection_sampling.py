@@ -15,28 +15,28 @@ COUNT = 2  # accepted candidates of four
 
 @dataclass
 class Decisions:
-    """Decisions of one run of `accepted_places`: the given ones, then acceptance.
+    """Decisions of one run of `accepted_places`: those of a prefix, then acceptance.
 
     Attributes:
-        given: The first decisions.
-        taken: All decisions so far.
+        prefix: The first decisions.
+        decisions: All decisions so far.
         chances: The probability of each.
-        others: Beginnings of other runs, each with one more rejection.
+        branches: Prefixes of other runs, each with one more rejection.
     """
 
-    given: tuple[bool, ...]
-    taken: list[bool] = field(default_factory=list[bool])
+    prefix: tuple[bool, ...]
+    decisions: list[bool] = field(default_factory=list[bool])
     chances: Numbers = field(default_factory=list[float])
-    others: list[tuple[bool, ...]] = field(default_factory=list[tuple[bool, ...]])
+    branches: list[tuple[bool, ...]] = field(default_factory=list[tuple[bool, ...]])
 
     def __call__(self, chance: float) -> bool:
         """Return whether a candidate of this chance is accepted."""
-        place = len(self.taken)
-        is_given = place < len(self.given)
-        is_accepted = self.given[place] if is_given else chance > 0
-        if not is_given and 0 < chance < 1:
-            self.others.append((*self.taken, False))
-        self.taken.append(is_accepted)
+        place = len(self.decisions)
+        is_in_prefix = place < len(self.prefix)
+        is_accepted = self.prefix[place] if is_in_prefix else chance > 0
+        if not is_in_prefix and 0 < chance < 1:
+            self.branches.append((*self.decisions, False))
+        self.decisions.append(is_accepted)
         self.chances.append(chance if is_accepted else 1 - chance)
         return is_accepted
 
@@ -45,11 +45,11 @@ def outcomes(
     rewards: Sequence[float], beta: float, count: int
 ) -> Iterator[tuple[float, list[int]]]:
     """Yield the probability of every outcome of `accepted_places`, and the accepted places."""
-    beginnings: list[tuple[bool, ...]] = [()]
-    while beginnings:
-        decisions = Decisions(beginnings.pop())
+    prefixes: list[tuple[bool, ...]] = [()]
+    while prefixes:
+        decisions = Decisions(prefixes.pop())
         places = accepted_places(rewards, beta, count, decisions)
-        beginnings += decisions.others
+        prefixes += decisions.branches
         yield prod(decisions.chances), places
 
 

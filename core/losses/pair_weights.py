@@ -64,8 +64,8 @@ SIDES = {
 
 def log_weights(pairs: Pairs, c: WeightingConfig) -> B:
     """Return the logarithm of the weight of each pair, without gradient and before any limit."""
-    answers = SIDES[c.weighting_side].of(pairs)
-    return torch.stack([one.log_weight() for one in answers]).sum(0)
+    sides = SIDES[c.weighting_side].of(pairs)
+    return torch.stack([side.log_weight() for side in sides]).sum(0)
 
 
 def limited_weights(logs: B, c: WeightingConfig) -> B:

@@ -36,7 +36,7 @@ class SymbolAccuracy:
             BadValue: an answer is no sequence of character classes.
         """
         texts = [completion_text(completion) for completion in completions]
-        return [right_share(text, one) for text, one in zip(texts, answer, strict=True)]
+        return [right_share(text, classes) for text, classes in zip(texts, answer, strict=True)]
 
 
 def right_share(text: str, answer: str) -> float:

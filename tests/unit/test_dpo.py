@@ -166,6 +166,26 @@ def test_packed_rows_and_padded_ones_have_one_loss_and_one_gradient(build, monke
         assert packed[0][name] == pytest.approx(value, abs=1e-5), name
 
 
+@pytest.mark.parametrize("alignment", ["sampled", "greedy", "none"])
+@pytest.mark.parametrize("side", ["both", "chosen", "rejected"])
+def test_the_logged_weight_is_that_of_the_loss(side, alignment, build):
+    """Where policy and reference agree each pair loses log 2 times its weight."""
+    ways = {"weighting_side": side, "weighting_alignment": alignment}
+    trainer = build(use_weighting=True, **ways, per_device_train_batch_size=1)
+    batch = trainer.data_collator([trainer.train_dataset[i] for i in range(len(ROWS))])
+    tokens = answer_tokens(trainer.model, tokens_of(batch), alignment=alignment)
+    mask = batch["completion_mask"]
+    means = ((tokens.logps - tokens.alignment) * mask).sum(1) / mask.sum(1)
+    chosen, rejected = means.detach().chunk(2)
+    stated = {"both": chosen + rejected, "chosen": chosen, "rejected": rejected}[side]
+    [row] = train(trainer)[0]
+    assert any(row["weights/log_mean"] == pytest.approx(x, abs=1e-4) for x in stated.tolist())
+    assert row["loss"] == pytest.approx(log(2) * exp(row["weights/log_mean"]), rel=1e-4)
+    low = 0.5 * exp(row["weights/log_mean"])
+    limited = build(use_weighting=True, **ways, per_device_train_batch_size=1, weighting_clamp=low)
+    assert train(limited)[0][0]["loss"] == pytest.approx(log(2) * low, rel=1e-4)
+
+
 @pytest.mark.parametrize("changes", [{}, {"ld_alpha": 0.5}, {"loss_type": "aot"}])
 def test_a_reference_that_is_computed_beforehand_changes_nothing(changes, build, build_llama):
     held_out = Dataset.from_list(ROWS[:4])

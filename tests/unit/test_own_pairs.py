@@ -343,7 +343,8 @@ def test_sums_of_a_model_are_those_of_its_softmax_and_flipped_pairs_are_turned_r
     third = [{"role": "assistant", "content": "3 + 1"}]
     golden = {**row, "reference": third, "flipped": True}  # which a gold answer never is
     expected = pair_sums(model, tokenizer, [{**row, "rejected": third}]).rejected
-    assert pair_sums(model, tokenizer, [golden]).gold.tolist() == expected.tolist()
+    gold = pair_sums(model, tokenizer, [golden]).gold
+    assert gold.item() == pytest.approx(expected.item())
     log_weight = 0.0
     for answer, total, count in zip(words, plain[:2], plain[2:4], strict=True):
         start = tokenizer.apply_chat_template(prompt, add_generation_prompt=True)["input_ids"]
