@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from core.families.family import training_figures
 from core.families.grpo import GRPO
 from core.families.on_policy import OnPolicy
+from core.families.preference_pairs import PREFERENCE
 from core.paper import Reward
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
@@ -36,6 +37,7 @@ class OnlineDPO(GRPO):
 
     name = "online_dpo"
     listed_with = ""
+    group = PREFERENCE
     profiles = pair_profiles({"cpu": 32, "gpu": 16})
     progress = (
         ("reward", "reward", "{:.3f}"),

@@ -18,7 +18,8 @@ class OnlineDPOTrainer(OnlineTrainer):
 
     `judge` compares two completions in place of rewards: it is called with `prompts`, `first` and
     `second`, lists of texts, and with the columns of the data, and returns the chances that the
-    first ones are preferred. The likelier one is chosen; `tied_pairs` says what becomes of even ones.
+    first ones are preferred. The likelier one is chosen; `tied_pairs` says what becomes of even
+    ones.
     """
 
     _name = "Online DPO"
