@@ -22,6 +22,14 @@ def test_truth(first, second, chance):
     assert Truth()(first=[first], second=[second], **ASKED) == [chance]
 
 
+def test_truth_judges_as_the_benchmark_does():
+    columns = {"prompts": ["kQ57="] * 2, "answer": ["1[0-9]+4"] * 2}
+    own = [{"counts": "whole", "pattern": None, "verbatim": False}] * 2
+    pairs = {"first": ["1+4", "1234"], "second": ["1234", "234"]}
+    assert Truth()(**pairs, **columns, answers=own) == [0, 1]
+    assert Truth()(**pairs, **columns) == [0.5, 0.5]
+
+
 def test_bradley_terry_is_a_chance_of_rewards():
     judge = BradleyTerry(scale=2.0, labels=None)
     assert judge(first=[RIGHT], second=[HALF], **ASKED) == [
