@@ -83,7 +83,7 @@ PAPER = Paper(
     ),
     arms={
         "truthful": annotated(Truth()),
-        "brief": annotated(InOrder((Truth(), Brief()))),
+        "brief": annotated(InOrder(Truth(), Brief())),
         "online": {"at": {"cpu": SAMPLED}},
         **{f"online{suffix}": online(suffix) for suffix in LOSSES if suffix},
         **{f"offline{suffix}": offline(suffix) for suffix in LOSSES},

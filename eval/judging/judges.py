@@ -96,24 +96,26 @@ class Brief:
 
 @dataclass(frozen=True)
 class InOrder:
-    """Asks several judges in turn: the first that does not find two answers even decides.
+    """Asks a judge, and another one of the pairs that the first finds even.
 
     Attributes:
-        judges: The judges, the most important one first.
+        first: The judge that decides.
+        then: The judge of even pairs.
     """
 
-    judges: tuple[Judge, ...]
+    first: Judge
+    then: Judge
 
     @property
     def required_columns(self) -> tuple[str, ...]:
         """Columns that the judges read."""
-        columns = [getattr(judge, "required_columns", ()) for judge in self.judges]
+        columns = [getattr(judge, "required_columns", ()) for judge in (self.first, self.then)]
         return tuple(dict.fromkeys(name for names in columns for name in names))
 
     def __call__(self, **columns: Texts) -> list[float]:
-        """Return the chance of each pair that the deciding judge gives, 1/2 if there is none."""
-        found = zip(*(judge(**columns) for judge in self.judges), strict=True)
-        return [next((chance for chance in chances if chance != 0.5), 0.5) for chances in found]
+        """Return the chance of each pair that the deciding judge gives."""
+        chances = zip(self.first(**columns), self.then(**columns), strict=True)
+        return [then if first == 0.5 else first for first, then in chances]
 
 
 # Chances of the kinds of the rows to win against those of the columns; arXiv 2312.00886 has such

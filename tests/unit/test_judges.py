@@ -52,7 +52,7 @@ def test_brief():
 
 
 def test_of_several_judges_the_first_that_sees_a_difference_decides():
-    judge = InOrder((Truth(), Brief()))
+    judge = InOrder(Truth(), Brief())
     firsts, seconds = [RIGHT, WRONG, RIGHT, RIGHT], [WRONG, RIGHT, RIGHT + " ", RIGHT + "!!"]
     columns = {"prompts": ["1+2?"] * 4, "answer": ["3"] * 4}
     assert judge(first=firsts, second=seconds, **columns) == [1, 0, 0.5, 1]
