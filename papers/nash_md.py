@@ -44,7 +44,11 @@ PAPER = Paper(
             "all trained policies against SFT, at least": (94.0,),
         },
     ),
-    arms={"nash": mixed(0.25), "self-play": mixed(0.0), "best-response": mixed(1.0)},
+    arms={
+        "nash": {"at": {"cpu": {"mixture_coef": 0.25, "beta": 0.008, **LONG}}},
+        "self-play": mixed(0.0),
+        "best-response": mixed(1.0),
+    },
     profiles={"cpu": {"regime": "choice-online"}},
     claims=(
         Claim(
