@@ -82,13 +82,13 @@ PAPER = Paper(
         {"online IPO, wins": (64.81,), "online SLiC, wins": (71.43,)},
     ),
     arms={
-        "truthful": annotated(Truth()),
-        "brief": annotated(InOrder(Truth(), Brief())),
         "online": {"at": {"cpu": SAMPLED}},
         **{f"online{suffix}": online(suffix) for suffix in LOSSES if suffix},
         **{f"offline{suffix}": offline(suffix) for suffix in LOSSES},
         "online-half": online("", **HALF),
         "offline-half": offline("", **HALF),
+        "truthful": annotated(Truth()),
+        "brief": annotated(InOrder(Truth(), Brief())),
     },
     profiles={"cpu": {"regime": "choice-online"}},
     claims=(
