@@ -181,6 +181,7 @@ def shortened(paper):
         few = {"num_prompts": prompts, "num_generations": 4} if samples else {"max_steps": 2}
         few |= {"rate_above": -1.0, "rate_at_most": 1.0} if "rate_above" in fields else {}
         at = own.get("at", {})
+        few |= {"num_accepted": 2} if "rejection_beta" in at.get("cpu", {}) else {}
         return {**own, "at": {**at, "cpu": {**at.get("cpu", {}), **few}}}
 
     prepared = {**PREPARATIONS, **paper.preparations}
