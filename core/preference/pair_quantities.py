@@ -67,9 +67,15 @@ def moved_pairs(columns: Mapping[str, Sequence[float]], *, at_start: bool = Fals
         at_start: Whether the policy is the start itself.
     """
     values = {name: torch.tensor(column, dtype=torch.float64) for name, column in columns.items()}
-    lengths = {name: values[name] for name in ("chosen_tokens", "rejected_tokens")}
     start, policy = (
-        PairSums(**lengths, **{name: values.get(f"{model}_{name}") for name in OF_A_MODEL})
+        PairSums(
+            chosen=values[f"{model}_chosen"],
+            rejected=values[f"{model}_rejected"],
+            chosen_tokens=values["chosen_tokens"],
+            rejected_tokens=values["rejected_tokens"],
+            log_weight=values[f"{model}_log_weight"],
+            gold=values.get(f"{model}_gold"),
+        )
         for model in ("start", "start" if at_start else "policy")
     )
     return MovedPairs(policy, start, flipped=values["flipped"])

@@ -53,7 +53,7 @@ def pair_sums(model: PreTrainedModel, tokenizer: Tokenizer, rows: Sequence[Row])
         log_weight = masked_mean(tokens.logps.double() - tokens.alignment, mask)
         sums = (tokens.logps.double().sum(1), mask.sum(1))
         halves = [half for values in sums for half in values.chunk(2)]
-        columns.append(tuple(x.cpu() for x in (*halves, sum(log_weight.chunk(2)))))
+        columns.append(tuple(x.cpu() for x in (*halves, torch.stack(log_weight.chunk(2)).sum(0))))
     gold = gold_sums(model, tokenizer, rows) if all(GOLD in row for row in rows) else None
     return PairSums(*(torch.cat(column) for column in zip(*columns, strict=True)), gold=gold)
 
