@@ -52,6 +52,8 @@ class PairSettings:
     f_alpha_divergence_coef: float = field(default=0.5, init=False)
     ld_alpha: float | None = field(default=None, init=False)
     use_weighting: bool = field(default=False, init=False)
+    weighting_side: str = field(default="both", init=False)
+    weighting_clamp: float | None = field(default=None, init=False)
     discopop_tau: float = field(default=0.05, init=False)
 
 
