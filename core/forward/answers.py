@@ -75,7 +75,7 @@ def aligned_with(alignment: str, hidden: Tensor, weight: Tensor) -> Tensor:
 
     The logits of all tokens are never in memory at once.
     """
-    if alignment == "none":  # which needs no logits
+    if ALIGNMENTS[alignment].is_zero:
         return hidden.new_zeros(len(hidden))
     of, rows = ALIGNMENTS[alignment].of, max(1, chunk_size(hidden.device) // len(weight))
     return torch.cat([of(log_probabilities(h, weight, 1.0)) for h in hidden.split(rows)])

@@ -26,10 +26,12 @@ class Alignment:
     Attributes:
         doc: Its description.
         of: Maps the log-probabilities (..., V) of the vocabulary at tokens to (...).
+        is_zero: Whether it is 0 for all tokens, so that it needs no logits.
     """
 
     doc: str
     of: Callable[[Tensor], Tensor]
+    is_zero: bool = False
 
 
 def expected_probability(log_probs: Tensor) -> Tensor:
@@ -43,6 +45,7 @@ ALIGNMENTS = {
     "none": Alignment(
         "nothing, so that weights are probabilities",
         lambda log_probs: log_probs.new_zeros(log_probs.shape[:-1]),
+        is_zero=True,
     ),
 }
 

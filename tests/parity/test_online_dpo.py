@@ -189,7 +189,8 @@ def test_settings(tmp_path):
     """All of TRL's with its defaults; the others are of rollouts or name a setting of them."""
     ours, theirs = defaults(core.OnlineDPOConfig), defaults(OnlineDPOConfig)
     assert {name: ours[name] for name in theirs} == theirs | {"beta": 0.1}
-    assert set(ours) - set(theirs) <= {f.name for f in fields(core.GRPOConfig)}
+    own = {"tied_pairs", *(f.name for f in fields(core.GRPOConfig))}
+    assert set(ours) - set(theirs) <= own
     given = {"output_dir": str(tmp_path), "use_cpu": True, "activation_checkpointing": True}
     ours, theirs = core.OnlineDPOConfig(**given), OnlineDPOConfig(**given)
     for name in defaults(OnlineDPOConfig):
