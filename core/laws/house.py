@@ -156,6 +156,11 @@ LAWS: tuple[Claim, ...] = (
         "equations.online_equations:online_errors",
     ),
     _equal(
+        "alignments",
+        "What the weights of WPO compare log-probabilities with is that of the paper's equations.",
+        "equations.alignment_equations:alignment_errors",
+    ),
+    _equal(
         "nash-md",
         "The loss of Nash-MD is that of its paper's equation, and of TRL's weight of the KL.",
         "equations.online_equations:nash_errors",
