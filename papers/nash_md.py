@@ -6,6 +6,7 @@ Where the sources disagree, and what is not the paper's here:
 - The mixture's weight of the reference is 0.5 in TRL; the paper found 0.125 to 0.375 best.
 - Preferences are a learnt model of two summaries. Here right answers beat wrong ones and others are
   even, so that who wins more often against any policy is right more often.
+- At a rate of 1e-3 in place of 2e-4 the policy breaks here: 0.2 % are right on a trial seed.
 - The claims of the game are those of exact mirror descent with three actions, through the loss that
   trains.
 """

@@ -4,7 +4,7 @@ Where the sources disagree, and what is not the paper's here:
 
 - The paper minimises over all pairs so far; TRL's trainer and ours over those of the update.
 - The paper names no alpha. At TRL's 1e-5 the bonus is nothing beside the loss of pairs; here alpha
-  is 0.003, a tenth of the slope of that loss.
+  is 0.003, beside slopes of that loss of at most 0.05.
 - A pair is an answer of the policy and one of the reference, in the arm without the bonus too.
 - Pairs of two right or two wrong answers are left out; TRL takes the policy's as the better one.
 - The bonus lowers what it is measured by. What could come out otherwise is whether the pairs, which

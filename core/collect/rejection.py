@@ -12,8 +12,8 @@ from core.collect.reward_calls import (
     outcome_reward,
 )
 from core.data.conversations import Row
-from core.preparations.answers import AnswersConfig
 from core.preparations.rejection import RejectionConfig
+from core.preparations.sampled_answers import AnswersConfig
 from core.rewards.verifiers import spread
 from core.rollout.chat import chat_text
 from core.samplers.policy import PolicySampler

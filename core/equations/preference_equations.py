@@ -9,8 +9,9 @@ import torch
 
 from core.equations.advantage_equations import Numbers, error
 from core.losses.divergence_scores import DIVERGENCES
+from core.losses.pair_weights import ALIGNMENTS
 from core.losses.paired_answers import Answers, Pairs
-from core.losses.preference import PREFERENCES, preference_losses
+from core.losses.preference import PREFERENCES, PreferenceSettings, preference_losses
 
 Tokens = Sequence[Sequence[float]]
 # Log-probabilities of tokens of answers of several lengths, under policy and reference.
@@ -20,24 +21,18 @@ REJECTED: Tokens = ((-0.9, -1.1, -0.6, -0.4), (-2.0, -0.1), (-1.0,), (-0.6, -1.7
 REF_REJECTED: Tokens = ((-1.0, -1.0, -0.7, -0.5), (-0.2, -2.2), (-3.0,), (-1.6, -0.3))
 ALIGNMENT = -0.7  # log sum_v p(v)^2 of every token
 WINS = ((0.9, 0.6, 0.5, 0.8), (0.2, 0.4, 0.5, 0.1))  # rates of chosen and of rejected answers
+CHANCES = (0.5, 0.3, 0.2)  # of the tokens of a vocabulary
 WIDTH = 4
 ALPHAS = (None, 0.5)
 
 
 @dataclass
-class Settings:
+class Settings(PreferenceSettings):
     """Settings of a loss, each with an effect."""
 
-    loss_type: list[str]
-    loss_weights: list[float] | None = None
     beta: float = 0.3
     label_smoothing: float = 0.1
-    f_divergence_type: str = "reverse_kl"
     f_alpha_divergence_coef: float = 0.4
-    ld_alpha: float | None = None
-    use_weighting: bool = False
-    weighting_side: str = "both"
-    weighting_clamp: float | None = None
     discopop_tau: float = 0.2
 
 
@@ -227,3 +222,14 @@ def _weights(side: str, limit: float) -> Numbers:
     }
     products = [a * b for a, b in zip(*of_answers.values(), strict=True)]
     return [min(weight, limit) for weight in (of_answers | {"both": products})[side]]
+
+
+def alignment_errors() -> Numbers:
+    """Return the error of what weights compare the log-probabilities of a token with, by row."""
+    log_probs = torch.tensor(CHANCES, dtype=torch.float64).log()
+    stated = {
+        "sampled": log(fsum(p * p for p in CHANCES)),
+        "greedy": log(max(CHANCES)),
+        "none": 0.0,
+    }
+    return [error(row.of(log_probs), [stated[name]]) for name, row in ALIGNMENTS.items()]

@@ -9,8 +9,8 @@ from core.families.profiles import CPU, GPU
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.base import BaseConfig
-    from core.preparations.answers import AnswersConfig
     from core.preparations.rejection import RejectionConfig
+    from core.preparations.sampled_answers import AnswersConfig
 
 
 class RejectionSampling(Untrained):

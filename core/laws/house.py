@@ -158,7 +158,7 @@ LAWS: tuple[Claim, ...] = (
     _equal(
         "alignments",
         "What the weights of WPO compare log-probabilities with is that of the paper's equations.",
-        "equations.alignment_equations:alignment_errors",
+        "equations.preference_equations:alignment_errors",
     ),
     _equal(
         "nash-md",

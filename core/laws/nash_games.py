@@ -10,21 +10,18 @@ from math import log
 import torch
 from torch import Tensor
 
+from core.laws.preference_games import exploitability
 from core.losses.online import exploration, nash_md_losses, online_dpo_losses
 from core.losses.paired_answers import Answers
 from core.losses.preference import smoothed
 from core.rollout.native.mixture import geometric_mixture
+from eval.judging.judges import CYCLE
 
 # Chances of the actions of the rows to win against those of the columns.
-GAME = torch.tensor([[0.5, 0.9, 0.2], [0.1, 0.5, 0.8], [0.8, 0.2, 0.5]], dtype=torch.float64)
+GAME = torch.tensor(CYCLE, dtype=torch.float64)
 REFERENCE = torch.tensor([0.6, 0.3, 0.1], dtype=torch.float64)
 TAU = 0.05
 STEPS = (10, 100, 1000)
-
-
-def exploitability(policy: Tensor) -> float:
-    """Return how much more than half of its games the best action wins against a policy (A,)."""
-    return ((GAME @ policy).max() - 0.5).item()
 
 
 def slopes(policy: Tensor, opponent: Tensor, tau: float) -> Tensor:
@@ -85,17 +82,17 @@ def rate_of_convergence() -> float:
 
 def of_nash_md(steps: int, rate: float) -> float:
     """Return the exploitability of the last policy of Nash-MD with a constant step size."""
-    return exploitability(play(steps, lambda _: rate, TAU))
+    return exploitability(play(steps, lambda _: rate, TAU), GAME)
 
 
 def of_self_play(steps: int, rate: float) -> float:
     """Return the exploitability of the last policy that plays against itself, without a KL."""
-    return exploitability(play(steps, lambda _: rate, 0.0))
+    return exploitability(play(steps, lambda _: rate, 0.0), GAME)
 
 
 def of_nash() -> float:
     """Return the exploitability of the Nash policy of the regularised game."""
-    return exploitability(nash())
+    return exploitability(nash(), GAME)
 
 
 def of_reward_maximiser() -> float:
@@ -116,7 +113,7 @@ def of_reward_maximiser() -> float:
         (slope,) = torch.autograd.grad(losses.sum(), rewards)
         rewards = (rewards - 0.5 * slope).detach().requires_grad_()
     best = torch.nn.functional.one_hot(rewards.argmax(), len(GAME)).double()
-    return exploitability(best)
+    return exploitability(best, GAME)
 
 
 def bonus_of_no_weight() -> list[float]:

@@ -16,9 +16,9 @@ BEGUN = (0.6, 0.3, 0.1)
 STEP = 0.05  # 1 / beta
 
 
-def exploitability(policy: Tensor) -> float:
+def exploitability(policy: Tensor, game: Tensor = CYCLE) -> float:
     """Return how much more than half of its games the best action wins against a policy (A,)."""
-    return ((CYCLE @ policy).max() - 0.5).item()
+    return ((game @ policy).max() - 0.5).item()
 
 
 def of_average(rounds: int) -> float:

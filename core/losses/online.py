@@ -1,12 +1,12 @@
 """Losses of answers that are sampled and judged while training: online DPO, XPO and Nash-MD."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 
 from core.losses.paired_answers import Answers, Pairs
-from core.losses.preference import PreferenceLosses, preference_losses
+from core.losses.preference import PreferenceLosses, PreferenceSettings, preference_losses
 from core.shapes import B, N
 
 
@@ -40,23 +40,6 @@ TIES = {
 }
 
 
-@dataclass(kw_only=True)
-class PairSettings:
-    """A `PreferenceConfig` with a loss and its beta, and without further options."""
-
-    loss_type: Sequence[str]
-    beta: float
-    loss_weights: list[float] | None = field(default=None, init=False)
-    label_smoothing: float = field(default=0.0, init=False)
-    f_divergence_type: str = field(default="reverse_kl", init=False)
-    f_alpha_divergence_coef: float = field(default=0.5, init=False)
-    ld_alpha: float | None = field(default=None, init=False)
-    use_weighting: bool = field(default=False, init=False)
-    weighting_side: str = field(default="both", init=False)
-    weighting_clamp: float | None = field(default=None, init=False)
-    discopop_tau: float = field(default=0.05, init=False)
-
-
 def ordered_pairs(answers: Answers, advantages: N) -> Pairs:
     """Return 2N answers, of which each two make a pair, as N pairs of the better and the other.
 
@@ -86,7 +69,7 @@ def online_dpo_losses(
 
     A pair without advantages, which is not judged, has loss 0.
     """
-    settings = PairSettings(loss_type=[ONLINE_LOSSES[loss_type].loss], beta=beta)
+    settings = PreferenceSettings(loss_type=[ONLINE_LOSSES[loss_type].loss], beta=beta)
     result = preference_losses(ordered_pairs(answers, advantages), settings)
     is_judged = advantages[::2] != 0
     return replace(result, losses=torch.where(is_judged, result.losses, 0.0))

@@ -36,6 +36,23 @@ class PreferenceConfig(Protocol):
     discopop_tau: float
 
 
+@dataclass
+class PreferenceSettings:
+    """A `PreferenceConfig` of its own, with the defaults of `DPOConfig`."""
+
+    loss_type: Sequence[str]
+    loss_weights: list[float] | None = None
+    beta: float = 0.1
+    label_smoothing: float = 0.0
+    f_divergence_type: str = "reverse_kl"
+    f_alpha_divergence_coef: float = 0.5
+    ld_alpha: float | None = None
+    use_weighting: bool = False
+    weighting_side: str = "both"
+    weighting_clamp: float | None = None
+    discopop_tau: float = 0.05
+
+
 @dataclass(frozen=True, kw_only=True)
 class Side:
     """Inputs of a link from the chosen or the rejected answers, each of shape (B,).

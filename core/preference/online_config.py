@@ -14,6 +14,8 @@ from core.option import choice, option
 from eval.errors import BadValue
 
 PAIRS = "all pairs are trained on"
+NATIVE = "only the native engine samples from a mixture of two models"
+TWO_SAMPLE = "the two completions of a prompt are sampled from different models"
 
 
 class Bound(NamedTuple):
@@ -23,9 +25,7 @@ class Bound(NamedTuple):
     holds: Callable[[float], bool]
 
 
-NATIVE = "only the native engine samples from a mixture of two models"
 POSITIVE = Bound("above 0", lambda x: 0 < x < inf)
-TWO_SAMPLE = "the two completions of a prompt are sampled from different models"
 
 
 @dataclass

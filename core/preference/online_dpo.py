@@ -50,16 +50,23 @@ class OnlineDPOTrainer(OnlineTrainer):
         advantages = inputs["advantages"].to(answers.logps.dtype)
         result = online_dpo_losses(answers, advantages, self.args.loss_type, self.beta)
         return result.losses, {
-            **self.metrics(answers, result),
+            **self.metrics(answers, result, advantages),
             **self.score_metrics(answers, inputs),
         }
 
-    def metrics(self, answers: Answers, result: PreferenceLosses) -> dict[str, Tensor]:
-        """Return metrics of log-probabilities; the KL and the entropy leave padding out."""
+    def metrics(
+        self, answers: Answers, result: PreferenceLosses, advantages: Tensor
+    ) -> dict[str, Tensor]:
+        """Return metrics of log-probabilities; the KL and the entropy leave padding out.
+
+        Those of chosen and rejected answers are of the pairs that have a loss.
+        """
         chosen, rejected = result.scores.chosen, result.scores.rejected
         rewards = [self.beta * side.ratio for side in (chosen, rejected)]
+        of_pairs = pair_metrics(rewards, [chosen.logp, rejected.logp])
+        has_loss = advantages[::2] != 0
         return {
-            **pair_metrics(rewards, [chosen.logp, rejected.logp]),
+            **{name: values[has_loss] for name, values in of_pairs.items()},
             "objective/kl": log_ratios(answers),
             "objective/entropy": -(answers.logps * answers.mask).sum(1),
             "beta": torch.full_like(chosen.logp, self.beta),

@@ -1,4 +1,4 @@
-"""What compares the two completions of a pair: rewards, a reward model, or a judge."""
+"""Sources of preferences between two completions: rewards, a reward model, or a judge."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -65,7 +65,7 @@ class XPOTrainer(OnlineDPOTrainer):
         result = online_dpo_losses(answers, advantages, self.args.loss_type, self.beta)
         bonus = exploration(answers, self.alpha)
         return result.losses + bonus, {
-            **self.metrics(answers, result),
+            **self.metrics(answers, result, advantages),
             "loss/dpo": result.losses,
             "loss/xpo": bonus,
             "logps/reference": (answers.logps * answers.mask).sum(1)[1::2],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from core.option import option
-from core.preparations.answers import AnswersConfig
+from core.preparations.sampled_answers import AnswersConfig
 
 
 @dataclass

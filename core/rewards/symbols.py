@@ -36,10 +36,10 @@ class SymbolAccuracy:
             BadValue: an answer is no sequence of character classes.
         """
         texts = [completion_text(completion) for completion in completions]
-        return [right_share(text, classes) for text, classes in zip(texts, answer, strict=True)]
+        return [symbol_share(text, classes) for text, classes in zip(texts, answer, strict=True)]
 
 
-def right_share(text: str, answer: str) -> float:
+def symbol_share(text: str, answer: str) -> float:
     """Return the share of places at which a text has a symbol of the answer's character class."""
     if not CLASSES.fullmatch(answer):
         raise BadValue(f"answer {answer!r}: expected a character class a symbol, such as [37][12]")

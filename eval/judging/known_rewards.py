@@ -31,12 +31,12 @@ def known_rewards(
     verdicts = grade_many(completions, asked, languages)
     rows = zip(verdicts, prompts, gold, completions, solutions, strict=True)
     return [
-        1.0 if verdict.correct else 0.5 * right_share(prompt, answer, completion, solution)
+        1.0 if verdict.correct else 0.5 * right_steps_share(prompt, answer, completion, solution)
         for verdict, prompt, answer, completion, solution in rows
     ]
 
 
-def right_share(prompt: str, answer: str, completion: str, solution: str | None) -> float:
+def right_steps_share(prompt: str, answer: str, completion: str, solution: str | None) -> float:
     """Return the share of the steps of a completion that are right; 0 without steps."""
     steps = [is_right for _, is_right in step_verdicts(prompt, answer, completion, solution)]
     return sum(steps) / len(steps) if steps else 0.0

@@ -1,10 +1,14 @@
 """Losses of online pairs and of Nash-MD: worked examples, and what they agree with."""
 
+from dataclasses import fields
+
 import pytest
 import torch
 
+import core
 from core.losses.online import exploration, nash_md_losses, online_dpo_losses
 from core.losses.paired_answers import Answers
+from core.losses.preference import PreferenceSettings
 from core.rollout.native.mixture import geometric_mixture
 
 CHOSEN, REF_CHOSEN, REJECTED, REF_REJECTED = -12.3, -13.5, -15.7, -15.1
@@ -109,3 +113,9 @@ def test_weights_of_the_kl_agree_in_answers_of_one_token_only():
     torch.testing.assert_close(own, 0.2 * ((logps - reference) * logps * mask).sum(1))
     assert whole[0] == own[0]
     assert (whole[1:] != own[1:]).all()
+
+
+def test_settings_of_their_own_have_the_defaults_of_dpo():
+    own = {f.name: f.default for f in fields(PreferenceSettings) if f.name != "loss_type"}
+    dpo = {f.name: f.default for f in fields(core.DPOConfig)}
+    assert own == {name: dpo[name] for name in own}

@@ -12,6 +12,7 @@ from online_runs import KINDS, played, recording
 from core.errors import RewardError
 from core.forward import micro_pieces
 from core.forward.logps import token_logps
+from core.losses.paired_answers import Answers
 from core.preference.online_trainer import alternate
 from core.preference.pair_rewards import MissingEnd
 from core.rollout.native.mixture import geometric_mixture
@@ -283,6 +284,19 @@ def test_skipped_pairs_of_equal_rewards_have_no_loss(kind, make_online):
         (losses[ties],) = logs(trainer, "loss")
     assert losses["first"] == pytest.approx(log(2), abs=1e-3)
     assert losses["skipped"] == pytest.approx(0.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["OnlineDPO", "XPO"])
+def test_metrics_of_pairs_are_of_those_that_have_a_loss(kind, make_online):
+    trainer = make_online(kind, tied_pairs="skipped", beta=0.5)
+    answers = Answers(
+        logps=-torch.arange(8.0).unsqueeze(1), ref_logps=torch.zeros(8, 1), mask=torch.ones(8, 1)
+    )
+    advantages = torch.tensor([0.5, -0.5, 0.0, 0.0, -0.5, 0.5, 0.0, 0.0])
+    _, metrics = trainer.losses(answers, {"advantages": advantages, "scores": torch.zeros(8)})
+    assert metrics["rewards/margins"].tolist() == [0.5, -0.5]
+    assert metrics["logps/chosen"].tolist() == [0.0, -5.0]
+    assert len(metrics["objective/kl"]) == 8
 
 
 def even(completions, **_):
