@@ -4,8 +4,8 @@ Where the sources disagree, and what is not the paper's here:
 
 - The paper's annotator is a language model that reads both answers. Here it is the truth, right
   above wrong, or a judge that prefers the shorter answer.
-- The judge that prefers short answers costs right ones, in a world where longer answers are right
-  more often: on two trial seeds 8 and 32 % are right after it, 12 and 16 % before, 42 and 47 % after
+- The judge that prefers short answers costs right ones, in a world where longer ones are right more
+  often: on two trial seeds 8 and 32 % are right after it, 12 and 16 % before, and 42 and 47 % after
   the judge of the truth alone.
 - TRL counts the first of two equally good answers as the better, which is noise. Here pairs of two
   right or two wrong answers are left out, as they are of fixed pairs.
