@@ -2,8 +2,8 @@
 
 Where the sources disagree, and what is not the paper's here:
 
-- TRL sorts within a micro-batch, and so does this loss; the arms of smaller micro-batches train on
-  as many pairs an update.
+- TRL sorts within a micro-batch, and so does this loss unless `batch_scope="step"`; the arms of
+  smaller micro-batches train on as many pairs an update.
 - TRL's older name for the unpaired loss is `aot_pair`.
 - Quantiles of implicit rewards are compared from 5 to 95 %; the mean of their differences is the
   margin itself.

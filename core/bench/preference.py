@@ -1,12 +1,12 @@
 """CPU seconds of a step of preference trainers, ours and TRL's, in the pocket world.
 
 The pairs are worked solutions: the chosen answer solves the prompt's problem, the rejected one the
-next problem.
+next problem. An online trainer samples its pairs, and the longer answer is the better one.
 """
 # pyright: basic
 # (strictly, every call into trl and transformers is partially unknown)
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from tempfile import TemporaryDirectory
@@ -28,6 +28,27 @@ ROUNDS = 5  # of both sides in turn
 STEPS = 4  # of each side in each round; the first one warms up
 
 
+def labelled_answers(pairs: Dataset) -> Dataset:
+    """Return both answers of each pair with a label, the chosen one first."""
+    return Dataset.from_list(
+        [
+            {"prompt": pair["prompt"], "completion": pair[name], "label": name == "chosen"}
+            for pair in pairs.to_list()
+            for name in ("chosen", "rejected")
+        ]
+    )
+
+
+def prompts_alone(pairs: Dataset) -> Dataset:
+    """Return the prompts of pairs."""
+    return pairs.select_columns("prompt")
+
+
+def lengths(completions: list[list[dict[str, str]]], **_: object) -> list[float]:
+    """Return the number of characters of each answer, a reward."""
+    return [float(len(messages[-1]["content"])) for messages in completions]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     """A step of a preference trainer in the pocket world.
@@ -36,15 +57,19 @@ class Workload:
         trainer: The trainer, a name of `OURS`.
         at_least: The ratio of CPU seconds to be met.
         settings: Settings beside those of `step_seconds`.
-        is_labelled: True for single answers with labels instead of pairs.
+        rows: Makes its data set of the pairs.
+        row_count: Rows of a step.
         has_reference: True if the loss compares the policy with a reference.
+        reward: Reward of sampled answers; None for a trainer that samples none.
     """
 
     trainer: str
     at_least: float
     settings: Mapping[str, object] = field(default_factory=dict)
-    is_labelled: bool = False
+    rows: Callable[[Dataset], Dataset] = lambda pairs: pairs
+    row_count: int = PAIRS
     has_reference: bool = True
+    reward: Callable[..., list[float]] | None = None
 
 
 WORKLOADS: Mapping[str, Workload] = {
@@ -55,7 +80,12 @@ WORKLOADS: Mapping[str, Workload] = {
     "SimPO step, 32 pairs": Workload(
         trainer="CPO", settings=SIMPO, has_reference=False, at_least=1.6
     ),
-    "KTO step, 64 answers": Workload(trainer="KTO", is_labelled=True, at_least=1.6),
+    "KTO step, 64 answers": Workload(
+        trainer="KTO", rows=labelled_answers, row_count=2 * PAIRS, at_least=1.6
+    ),
+    "OnlineDPO step, 32 prompts": Workload(
+        trainer="OnlineDPO", rows=prompts_alone, reward=lengths, at_least=1.8
+    ),
 }
 
 
@@ -87,8 +117,11 @@ def bench_preference() -> list[Measure]:
 
 def step_seconds(workload: Workload, side: Side) -> Sequence[float]:
     """Return the CPU seconds of each step after the first."""
-    pairs = pocket_pairs(PAIRS * STEPS)
-    reference = {"ref_model": load_policy(MODEL)} if workload.has_reference else {}
+    further: dict[str, object] = {}
+    if workload.has_reference:
+        further["ref_model"] = load_policy(MODEL)
+    if workload.reward is not None:
+        further["reward_funcs"] = workload.reward
     timer = Timer()
     with TemporaryDirectory() as folder:
         trainer = side.trainer(
@@ -99,13 +132,13 @@ def step_seconds(workload: Workload, side: Side) -> Sequence[float]:
                 use_cpu=True,
                 bf16=False,
                 gradient_checkpointing=False,
-                per_device_train_batch_size=2 * PAIRS if workload.is_labelled else PAIRS,
+                per_device_train_batch_size=workload.row_count,
                 **QUIET,
                 **workload.settings,
             ),
-            train_dataset=labelled_answers(pairs) if workload.is_labelled else pairs,
+            train_dataset=workload.rows(pocket_pairs(PAIRS * STEPS)),
             processing_class=load_tokenizer(MODEL),
-            **reference,
+            **further,
         )
         trainer.remove_callback(PrinterCallback)  # standard output is for results
         trainer.add_callback(timer)
@@ -124,16 +157,5 @@ def pocket_pairs(count: int) -> Dataset:
                 "rejected": following["completion"],
             }
             for row, following in pairwise(rows.to_list())
-        ]
-    )
-
-
-def labelled_answers(pairs: Dataset) -> Dataset:
-    """Return both answers of each pair with a label, the chosen one first."""
-    return Dataset.from_list(
-        [
-            {"prompt": pair["prompt"], "completion": pair[name], "label": name == "chosen"}
-            for pair in pairs.to_list()
-            for name in ("chosen", "rejected")
         ]
     )

@@ -14,6 +14,8 @@ from core.configs.kto import KTOConfig
 from core.preference.cpo import CPOTrainer
 from core.preference.dpo import DPOTrainer
 from core.preference.kto import KTOTrainer
+from core.preference.online_config import OnlineDPOConfig
+from core.preference.online_dpo import OnlineDPOTrainer
 
 
 class Side(NamedTuple):
@@ -27,8 +29,10 @@ OURS: Mapping[str, Side] = {
     "DPO": Side(DPOTrainer, DPOConfig),
     "CPO": Side(CPOTrainer, CPOConfig),
     "KTO": Side(KTOTrainer, KTOConfig),
+    "OnlineDPO": Side(OnlineDPOTrainer, OnlineDPOConfig),
 }
-EXPERIMENTAL = {"CPO": "trl.experimental.cpo"}  # modules of trainers that `trl` does not export
+# Modules of trainers that `trl` does not export.
+EXPERIMENTAL = {"CPO": "trl.experimental.cpo", "OnlineDPO": "trl.experimental.online_dpo"}
 SIMPO: Mapping[str, object] = MappingProxyType(
     {"loss_type": "simpo", "cpo_alpha": 0.0, "beta": 2.0, "simpo_gamma": 1.0}
 )

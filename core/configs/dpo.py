@@ -36,6 +36,7 @@ class DPOConfig(ReferenceConfig, PairConfig):
         "label_smoothing_factor": "it is of the labels of tokens; set label_smoothing",
     }
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {
+        **ReferenceConfig.CHOICES,
         "truncation_mode": tuple(TRUNCATIONS),
         "f_divergence_type": tuple(DIVERGENCES),
         "weighting_alignment": tuple(ALIGNMENTS),
@@ -76,8 +77,8 @@ class DPOConfig(ReferenceConfig, PairConfig):
     def resolve(self) -> None:
         """Resolve the settings as of every trainer, and check those of the loss together."""
         self.loss_type = [self.loss_type] if isinstance(self.loss_type, str) else [*self.loss_type]
-        super().resolve()
         self.check_losses()
+        super().resolve()
         self.check_numbers()
         self.check_unread()
         self.check_weighting()
@@ -87,6 +88,11 @@ class DPOConfig(ReferenceConfig, PairConfig):
     def shares(self) -> tuple[str, ...]:
         """Columns of numbers from 0 to 1 that a loss reads."""
         return WIN_COLUMNS if self.first_loss(lambda row: row.needs_wins) else ()
+
+    @property
+    def reads_others(self) -> bool:
+        """True if a loss reads other pairs."""
+        return self.first_loss(lambda row: not row.splits) is not None
 
     def check_losses(self) -> None:
         """Refuse losses that are unknown, and weights of another number.

@@ -45,7 +45,6 @@ class KTOConfig(UnpairedConfig):
     def resolve(self) -> None:
         """Resolve the settings as of every trainer, and check those of the loss together."""
         super().resolve()
-        self.check_scope()
         for name in WEIGHTS:
             if not isfinite(getattr(self, name)):
                 raise BadValue(f"KTOConfig.{name}={getattr(self, name)!r}: expected a number")

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from core.losses.divergence_scores import DIVERGENCES, log_sigmoid
-from core.losses.masked import masked_mean
+from core.losses.pair_scores import Scores, Side, Step
 from core.losses.pair_weights import limited_weights, log_weights
-from core.losses.paired_answers import Answers, Pairs, sums_of
+from core.losses.paired_answers import Pairs, sums_of
 from core.shapes import B
 
 
@@ -51,49 +51,6 @@ class PreferenceSettings:
     weighting_side: str = "both"
     weighting_clamp: float | None = None
     discopop_tau: float = 0.05
-
-
-@dataclass(frozen=True, kw_only=True)
-class Side:
-    """Inputs of a link from the chosen or the rejected answers, each of shape (B,).
-
-    Attributes:
-        logp: Log-probability of the answer under the policy.
-        ref_logp: The same under the reference.
-        score: The derivative f' of the divergence at the ratio of the two.
-        length: The number of tokens.
-        tokens: The answers by token.
-    """
-
-    logp: B
-    ref_logp: B
-    score: B
-    length: B
-    tokens: Answers
-
-    @property
-    def ratio(self) -> B:
-        """log(pi / pi_ref) of the answer."""
-        return self.logp - self.ref_logp
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scores:
-    """Inputs of a link: both sides of the pairs."""
-
-    chosen: Side
-    rejected: Side
-
-    @property
-    def gap(self) -> B:
-        """Difference of the scores, log-ratios with the reverse KL."""
-        return self.chosen.score - self.rejected.score
-
-    @property
-    def mean_gap(self) -> B:
-        """Difference of the scores, each divided by the length of its answer."""
-        chosen, rejected = self.chosen, self.rejected
-        return chosen.score / chosen.length - rejected.score / rejected.length
 
 
 Link = Callable[[Scores, PreferenceConfig], B]
@@ -188,9 +145,9 @@ def win_distance(side: Side, beta: float) -> B:
     Raises:
         TypeError: there are no win rates.
     """
-    if side.tokens.win_rates is None:
+    if side.win_rates is None:
         raise TypeError("loss_type='sppo' needs the win rates of both answers")
-    return (side.ratio - (side.tokens.win_rates - 0.5) / beta).square()
+    return (side.ratio - (side.win_rates - 0.5) / beta).square()
 
 
 def aot(s: Scores, c: PreferenceConfig) -> B:
@@ -226,19 +183,18 @@ def discopop(s: Scores, c: PreferenceConfig) -> B:
 
 def sft(s: Scores, c: PreferenceConfig) -> B:  # noqa: ARG001 - a table row
     """Return the mean negative log-likelihood of all chosen tokens, the same for each pair."""
-    chosen = s.chosen.tokens
-    total = (chosen.logps * chosen.mask).sum() / chosen.mask.sum().clamp(min=1)
-    return -total.expand(len(chosen.logps))
+    chosen = s.chosen
+    return -(chosen.total.sum() / chosen.length.sum()).expand_as(chosen.total)
 
 
 def sft_mean(s: Scores, c: PreferenceConfig) -> B:  # noqa: ARG001 - a table row
     """Return the mean negative log-likelihood of each chosen answer's tokens; arXiv 2404.19733."""
-    return -masked_mean(s.chosen.tokens.logps, s.chosen.tokens.mask)
+    return -s.chosen.total / s.chosen.length
 
 
 def sft_sum(s: Scores, c: PreferenceConfig) -> B:  # noqa: ARG001 - a table row
     """Return the negative log-likelihood of each chosen answer; arXiv 2405.16436."""
-    return -(s.chosen.tokens.logps * s.chosen.tokens.mask).sum(-1)
+    return -s.chosen.total
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,7 +277,8 @@ def scores_of(pairs: Pairs, c: PreferenceConfig) -> Scores:
             ref_logp=ref_logp,
             score=derivative(logp - ref_logp, c.f_alpha_divergence_coef),
             length=answers.lengths,
-            tokens=answers,
+            total=(answers.logps * answers.mask).sum(-1),
+            win_rates=answers.win_rates,
         )
         for answers, logp, ref_logp in zip(
             (pairs.chosen, pairs.rejected), logps, ref_logps, strict=True
@@ -345,20 +302,41 @@ class PreferenceLosses:
     log_weights: B | None = None
 
 
-def preference_losses(pairs: Pairs, c: PreferenceConfig) -> PreferenceLosses:
+def losses_in_step(link: Link, scores: Scores, c: PreferenceConfig, step: Step) -> B:
+    """Return the mean loss of all pairs of a step for each of the B of a micro-batch.
+
+    Its gradient is such that the mean over the N pairs of the step, in any number of micro-batches,
+    has the gradient of the loss of all pairs at once.
+    """
+    losses = link(step.around(scores), c)
+    total = losses.sum()
+    own = (total - total.detach()) / len(scores.gap)  # 0, with the gradient of these pairs
+    return (own + total.detach() / len(losses)).expand_as(scores.gap)
+
+
+def preference_losses(
+    pairs: Pairs, c: PreferenceConfig, step: Step | None = None
+) -> PreferenceLosses:
     """Return the weighted sum of the losses of each pair.
 
     The losses are `loss_type` with the weights `loss_weights`, 1 for each if None. With
     `use_weighting` each pair is multiplied by its weight, see `log_weights`.
+
+    Args:
+        pairs: The pairs of a micro-batch.
+        c: The settings.
+        step: The pairs that losses read which do not split; None for those of the micro-batch.
     """
     scores = scores_of(pairs, c)
     weights = c.loss_weights or [1.0] * len(c.loss_type)
-    losses = torch.stack(
-        [
-            weight * PREFERENCES[name].link(scores, c)
-            for name, weight in zip(c.loss_type, weights, strict=True)
-        ]
-    ).sum(0)
+    rows = [PREFERENCES[name] for name in c.loss_type]
+    each = [
+        row.link(scores, c)
+        if row.splits or step is None
+        else losses_in_step(row.link, scores, c, step)
+        for row in rows
+    ]
+    losses = torch.stack([w * loss for w, loss in zip(weights, each, strict=True)]).sum(0)
     if not c.use_weighting:
         return PreferenceLosses(losses=losses, scores=scores)
     logs = log_weights(pairs, c)

@@ -115,19 +115,22 @@ class BCOTrainer(UnpairedTrainer):
         self._rewards_seen = before + total, number + count
 
     def observations(
-        self,
-        model: nn.Module,
-        inputs: Mapping[str, Tensor],
-        references: list[Tensor],
-        rewards: Tensor | None,
+        self, model: nn.Module, inputs: Mapping[str, Tensor], references: list[Tensor]
     ) -> Tensor:
         """Return the rewards (B,) of the answers of a micro-batch."""
-        if rewards is not None:
-            return rewards
         answers = answers_of(inputs)
-        with self.phases("forward"):
-            logps = self.policy_sums(model, answers)
+        logps = self.policy_tokens(model, answers).logps.sum(-1)
         return self.args.beta * self.log_ratios(logps, references[0], answers)
+
+    def observed_beside(
+        self,
+        model: nn.Module,  # noqa: ARG002 - the rewards are known
+        inputs: Mapping[str, Tensor],  # noqa: ARG002 - as above
+        references: list[Tensor],  # noqa: ARG002 - as above
+        rewards: Tensor,
+    ) -> Tensor:
+        """Return the rewards (B,) of the answers of a micro-batch, which are given."""
+        return rewards
 
     @property
     def keeps_text(self) -> bool:

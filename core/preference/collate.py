@@ -14,6 +14,7 @@ from core.losses.preference import WIN_COLUMNS
 
 LABELS = "labels"  # which transformers counts over an optimizer step, without a row's first one
 ONE_LABEL = (IGNORED, 0)
+STEP_ROW = "step_row"  # where the pairs of a micro-batch begin among those of its optimizer step
 ANSWER_MASK = "answer_mask"  # of answers alone, in batches whose completions have more
 
 

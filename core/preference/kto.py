@@ -5,8 +5,6 @@ from collections.abc import Mapping
 import torch
 from datasets import Dataset
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
-from transformers.trainer_utils import EvalLoopOutput
 from transformers.utils import logging
 
 from core.configs.kto import KTOConfig
@@ -28,7 +26,6 @@ class KTOTrainer(UnpairedTrainer):
     args: KTOConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
     _config = KTOConfig
     _shift_metric = "kl"
-    _observes_evaluations = True
     _baseline = 0.0  # of the running step or evaluation
     _name = "KTO"
     _tag_names = ("kto",)
@@ -58,16 +55,11 @@ class KTOTrainer(UnpairedTrainer):
         self._baseline = baseline(total, count)
 
     def observations(
-        self,
-        model: nn.Module,
-        inputs: Mapping[str, Tensor],
-        references: list[Tensor],
-        rewards: Tensor | None,  # noqa: ARG002 - those of mismatched answers are others
+        self, model: nn.Module, inputs: Mapping[str, Tensor], references: list[Tensor]
     ) -> Tensor:
         """Return the log-ratios (B,) of the mismatched answers of a micro-batch."""
         answers = answers_of(inputs, mismatched=True)
-        with self.phases("forward"):
-            logps = self.policy_sums(model, answers)
+        logps = self.policy_tokens(model, answers).logps.sum(-1)
         return self.log_ratios(logps, references[1], answers)
 
     def weights(self, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -101,19 +93,3 @@ class KTOTrainer(UnpairedTrainer):
                 f"{undesirable} undesirable ones of weight {self.args.undesirable_weight:g}: set "
                 f"desirable_weight to a value from {lower:.3g} to {HIGHEST * lower:.3g}"
             )
-
-    def evaluation_loop(
-        self,
-        dataloader: DataLoader,
-        description: str,
-        prediction_loss_only: bool | None = None,
-        ignore_keys: list[str] | None = None,
-        metric_key_prefix: str = "eval",
-    ) -> EvalLoopOutput:
-        """Evaluate; with the scope "step", z0 is that of all held-out answers."""
-        self._is_ahead = self.args.reads_steps
-        if self._is_ahead:
-            self.observe(numbers for _, numbers in self.observations_with_references(dataloader))
-        return super().evaluation_loop(
-            dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
-        )

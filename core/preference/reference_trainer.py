@@ -1,8 +1,8 @@
 """Base class of trainers whose losses compare a policy with a frozen reference."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 from datasets import Dataset, IterableDataset, concatenate_datasets
@@ -11,11 +11,12 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers.trainer_utils import EvalLoopOutput
 
 from core.configs.reference_config import ReferenceConfig
 from core.data.best_fit import Data
 from core.data.streams import is_stream
-from core.forward.answers import answer_tokens
+from core.forward.answers import AnswerTokens, answer_tokens
 from core.forward.batches import Batch
 from core.forward.logps import evaluating
 from core.preference.answer_trainer import AnswerTrainer
@@ -31,9 +32,15 @@ if TYPE_CHECKING:
 
 
 class ReferenceTrainer(AnswerTrainer):
-    """Trainer of losses that compare a policy with a frozen reference on given answers."""
+    """Trainer of losses that compare a policy with a frozen reference on given answers.
+
+    With `batch_scope="step"` the micro-batches of an optimizer step are read before they are
+    trained on, and so is a held-out set before it is evaluated.
+    """
 
     args: ReferenceConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
+    _observes_evaluations: ClassVar[bool] = True  # whether held-out rows are read first
+    _is_ahead = False  # whether all rows of a step or of an evaluation have been observed
 
     def __init__(
         self,
@@ -74,6 +81,25 @@ class ReferenceTrainer(AnswerTrainer):
     @abstractmethod
     def reference_sums(self, batch: Mapping[str, Tensor]) -> list[Tensor]:
         """Return the reference's log-probabilities (B,) of the answers of B rows, by column."""
+
+    @abstractmethod
+    def observations(
+        self, model: nn.Module, inputs: Mapping[str, Tensor], references: list[Tensor]
+    ) -> Tensor:
+        """Return what the losses of other rows read of a micro-batch, without gradient.
+
+        Args:
+            model: The policy.
+            inputs: A micro-batch of B rows.
+            references: Log-probabilities of the reference, by `reference_columns`.
+
+        Returns:
+            Numbers of shape (B,) or (B, K).
+        """
+
+    @abstractmethod
+    def observe(self, numbers: Iterable[Tensor]) -> None:
+        """Take the observed numbers of micro-batches on all processes."""
 
     def take_reference(self, ref_model: PreTrainedModel | None, *, has_new_adapters: bool) -> None:
         """Set up the frozen reference: the given model, else the policy as it starts.
@@ -121,6 +147,12 @@ class ReferenceTrainer(AnswerTrainer):
         return concatenate_datasets([dataset, Dataset.from_dict(by_name)], axis=1)
 
     @torch.no_grad()
+    def policy_tokens(self, model: nn.Module, answers: Batch) -> AnswerTokens:
+        """Return the tokens of answers under the policy, without gradient or dropout."""
+        with self.phases("forward"), self.accelerator.autocast(), evaluating(model):
+            return answer_tokens(model, answers)
+
+    @torch.no_grad()
     def reference_logps(self, batch: Batch) -> Tensor:
         """Return the reference's log-probabilities (B, T) of the tokens of B answers."""
         whole = gather_weights(self.reference(), self.frame)
@@ -132,6 +164,47 @@ class ReferenceTrainer(AnswerTrainer):
         if all(name in inputs for name in self.reference_columns):
             return [inputs[name] for name in self.reference_columns]
         return self.reference_sums(inputs)
+
+    def observations_with_references(
+        self, batches: Iterable[dict[str, Tensor]]
+    ) -> Iterator[tuple[dict[str, Tensor], Tensor]]:
+        """Yield micro-batches with the columns of the reference, and the observed numbers."""
+        for batch in batches:
+            inputs = self._prepare_inputs(batch)
+            references = self.references_of(inputs)
+            columns = dict(zip(self.reference_columns, references, strict=True))
+            numbers = self.observations(cast(nn.Module, self.model_wrapped), inputs, references)
+            yield {**inputs, **columns}, numbers
+
+    def get_batch_samples(
+        self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
+    ) -> tuple[list[Any], Tensor | int | None]:  # Any: transformers' own
+        """Return the micro-batches of an optimizer step; observe several first for its scope."""
+        batches, count = super().get_batch_samples(epoch_iterator, num_batches, device)
+        parts = len(batches) * self.accelerator.num_processes
+        self._is_ahead = self.args.reads_steps and parts > 1
+        if self._is_ahead:
+            observations = list(self.observations_with_references(batches))
+            self.observe(numbers for _, numbers in observations)
+            batches = [batch for batch, _ in observations]
+        return batches, count
+
+    def evaluation_loop(
+        self,
+        dataloader: DataLoader,
+        description: str,
+        prediction_loss_only: bool | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> EvalLoopOutput:
+        """Evaluate; with the scope "step", losses read all held-out rows."""
+        self._is_ahead = self.args.reads_steps and self._observes_evaluations
+        if self._is_ahead:
+            self.policy().eval()
+            self.observe(numbers for _, numbers in self.observations_with_references(dataloader))
+        return super().evaluation_loop(
+            dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
+        )
 
 
 def set_reference(

@@ -13,7 +13,7 @@ from core.data.pairs import ANSWERS, REF_COLUMNS, token_columns, tokenize_pairs
 from core.forward.answers import AnswerTokens, answer_tokens
 from core.losses.preference import WIN_COLUMNS
 from core.preference.answer_trainer import AnswerTrainer, Term, check_finite
-from core.preference.collate import ANSWER_MASK, LABELS, PairCollator
+from core.preference.collate import ANSWER_MASK, LABELS, STEP_ROW, PairCollator
 
 
 class PreferenceTrainer(AnswerTrainer):
@@ -124,5 +124,5 @@ def pair_metrics(rewards: Sequence[Tensor], logps: Sequence[Tensor]) -> dict[str
 
 def tokens_of(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the columns of prompts and completions of a batch."""
-    skipped = {LABELS, ANSWER_MASK, *REF_COLUMNS, *WIN_COLUMNS}
+    skipped = {LABELS, ANSWER_MASK, STEP_ROW, *REF_COLUMNS, *WIN_COLUMNS}
     return {name: rows for name, rows in batch.items() if name not in skipped}

@@ -1,8 +1,8 @@
 """Base class of trainers of labelled answers: data, batches, the shift of rewards and metrics."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, cast
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,6 @@ from core.data.pairs import ANSWERS
 from core.data.unpaired import MISMATCHED, TOKENS, tokenize_unpaired
 from core.forward.answers import AnswerTokens, answer_tokens
 from core.forward.batches import Batch
-from core.forward.logps import evaluating
 from core.losses.unpaired import UNPAIRED, unpaired_losses
 from core.preference.answer_trainer import Term, check_finite
 from core.preference.reference_trainer import ReferenceTrainer
@@ -35,8 +34,6 @@ class UnpairedTrainer(ReferenceTrainer):
 
     args: UnpairedConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
     _shift_metric: ClassVar[str]  # name of the logged `statistic`
-    _observes_evaluations: ClassVar[bool]  # whether held-out answers make a shift of their own
-    _is_ahead = False  # whether the statistic is that of all micro-batches of a step already
 
     @property
     @abstractmethod
@@ -47,23 +44,6 @@ class UnpairedTrainer(ReferenceTrainer):
     @abstractmethod
     def shift(self) -> float:
         """The reward that counts as neither gain nor loss."""
-
-    @abstractmethod
-    def observations(
-        self,
-        model: nn.Module,
-        inputs: Mapping[str, Tensor],
-        references: list[Tensor],
-        rewards: Tensor | None,
-    ) -> Tensor:
-        """Return the numbers (B,) of a micro-batch of which the shift is made, without gradient.
-
-        Args:
-            model: The policy.
-            inputs: A micro-batch of B answers.
-            references: Log-probabilities of the reference, by `reference_columns`.
-            rewards: Rewards (B,) of the answers; None if they are not known yet.
-        """
 
     @abstractmethod
     def take_sum(self, total: float, count: float) -> None:
@@ -107,12 +87,6 @@ class UnpairedTrainer(ReferenceTrainer):
         rows = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
         return list(self.reference_logps(rows).sum(-1).chunk(len(self.reference_columns)))
 
-    @torch.no_grad()
-    def policy_sums(self, model: nn.Module, answers: Batch) -> Tensor:
-        """Return the policy's log-probabilities (B,) of answers, without gradient or dropout."""
-        with self.accelerator.autocast(), evaluating(model):
-            return answer_tokens(model, answers).logps.sum(-1)
-
     def compute_loss(
         self,
         model: nn.Module,
@@ -134,7 +108,7 @@ class UnpairedTrainer(ReferenceTrainer):
         rewards = c.beta * self.log_ratios(tokens.logps.sum(-1), references[0], answers)
         is_observed = self.mode == "train" or self._observes_evaluations
         if UNPAIRED[c.loss_name].has_shift and is_observed and not self._is_ahead:
-            self.observe([self.observations(model, inputs, references, rewards.detach())])
+            self.observe([self.observed_beside(model, inputs, references, rewards.detach())])
         with self.phases("forward"):
             losses = unpaired_losses(
                 c.loss_name,
@@ -158,37 +132,22 @@ class UnpairedTrainer(ReferenceTrainer):
         check_finite(ref_logps, answers, self.tokenizer, "reference")
         return logps - ref_logps.to(logps)
 
+    def observed_beside(
+        self,
+        model: nn.Module,
+        inputs: Mapping[str, Tensor],
+        references: list[Tensor],
+        rewards: Tensor,  # noqa: ARG002 - of a subclass that observes them
+    ) -> Tensor:
+        """Return the observed numbers (B,) of a micro-batch whose rewards (B,) are known."""
+        return self.observations(model, inputs, references)
+
     def observe(self, numbers: Iterable[Tensor]) -> None:
         """Set the statistic from observed numbers of micro-batches on all processes."""
         values = torch.cat(list(numbers)).double()
         sums = torch.stack([values.sum(), torch.ones_like(values).sum()])
         total, count = cast(Tensor, self.accelerator.reduce(sums, reduction="sum")).tolist()
         self.take_sum(total, count)
-
-    def observations_with_references(
-        self, batches: Iterable[dict[str, Tensor]]
-    ) -> Iterator[tuple[dict[str, Tensor], Tensor]]:
-        """Yield micro-batches with the columns of the reference, and the observed numbers."""
-        for batch in batches:
-            inputs = self._prepare_inputs(batch)
-            references = self.references_of(inputs)
-            columns = dict(zip(self.reference_columns, references, strict=True))
-            numbers = self.observations(
-                cast(nn.Module, self.model_wrapped), inputs, references, None
-            )
-            yield {**inputs, **columns}, numbers
-
-    def get_batch_samples(
-        self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
-    ) -> tuple[list[Any], Tensor | int | None]:  # Any: transformers' own
-        """Return the micro-batches of an optimizer step; observe several first for its scope."""
-        batches, count = super().get_batch_samples(epoch_iterator, num_batches, device)
-        self._is_ahead = self.args.reads_steps and len(batches) > 1
-        if self._is_ahead:
-            observations = list(self.observations_with_references(batches))
-            self.observe(numbers for _, numbers in observations)
-            batches = [batch for batch, _ in observations]
-        return batches, count
 
     @torch.no_grad()
     def record_answers(

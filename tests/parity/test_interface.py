@@ -47,7 +47,7 @@ def test_settings():
 
 def test_settings_of_dpo(tmp_path):
     ours, theirs = defaults(core.DPOConfig), defaults(trl.DPOConfig)
-    own = {"weighting_alignment", "weighting_clamp", "weighting_side"}
+    own = {"batch_scope", "weighting_alignment", "weighting_clamp", "weighting_side"}
     assert set(ours) - set(theirs) == own
     assert {name: ours[name] for name in theirs} == theirs
     given = {"output_dir": str(tmp_path), "use_cpu": True, "loss_type": "ipo"}

@@ -15,7 +15,7 @@ from trl.experimental.online_dpo import OnlineDPOConfig, OnlineDPOTrainer
 import core
 from core.collect.generation import Generated, decode_completions
 
-STEPS, PAIRS, LONGEST = 5, 4, 10
+STEPS, PAIRS, LONGEST = 20, 4, 10
 TOLERANCE = 1e-10
 QUIET = {
     "use_cpu": True,

@@ -5,7 +5,7 @@ import pytest
 from core.bench.large import VOCABULARY
 from core.bench.large_preference import LONGEST, PROMPT, SHORTEST, word_pairs
 from core.bench.large_preference import WORKLOADS as LARGE
-from core.bench.preference import WORKLOADS, labelled_answers, pocket_pairs
+from core.bench.preference import WORKLOADS, labelled_answers, lengths, pocket_pairs, prompts_alone
 from core.bench.preference_trainers import OURS, trl_side
 from core.bench.words import word_tokenizer
 from core.data.pairs import encode_answers
@@ -19,6 +19,8 @@ def test_a_rejected_answer_solves_the_next_problem_and_labels_follow_the_pairs()
     assert [row["label"] for row in rows] == [True, False] * 4
     assert [row["completion"] for row in rows[::2]] == [pair["chosen"] for pair in pairs]
     assert [row["completion"] for row in rows[1::2]] == [pair["rejected"] for pair in pairs]
+    assert prompts_alone(pocket_pairs(4)).to_list() == [{"prompt": row["prompt"]} for row in pairs]
+    assert lengths([pair["chosen"] for pair in pairs]) != [1.0] * 4
 
 
 def test_word_pairs_have_prompts_of_one_length_and_answers_between_the_bounds():

@@ -80,15 +80,16 @@ def train(trainer):
     return logs(trainer), weights(trainer)
 
 
-@pytest.mark.parametrize("loss_type", [name for name, row in PREFERENCES.items() if row.splits])
+@pytest.mark.parametrize("loss_type", PREFERENCES)
 def test_ten_pairs_are_one_step_however_they_are_split(loss_type, build, build_llama):
     """Windows of 4, 4 and 2 pairs: a mean of means would weigh the last two twice."""
+    scope = {} if PREFERENCES[loss_type].splits else {"batch_scope": "step"}
     smoothing = {"label_smoothing": 0.1} if PREFERENCES[loss_type].parameters[:1] else {}
     smoothing = smoothing if "label_smoothing" in PREFERENCES[loss_type].parameters else {}
     rated = [{**row, "chosen_win_rate": 0.9, "rejected_win_rate": 0.3} for row in ROWS]
     rows = rated if PREFERENCES[loss_type].needs_wins else ROWS
     other = build_llama(seed=2)
-    parts = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 3}
+    parts = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 3, **scope}
     (whole, one), (split, other_weights) = (
         train(build(rows, None, copy.deepcopy(other), loss_type=loss_type, **smoothing, **changes))
         for changes in ({}, parts)
@@ -97,6 +98,39 @@ def test_ten_pairs_are_one_step_however_they_are_split(loss_type, build, build_l
     assert (one - other_weights).norm() < CLOSE * (one - start).norm()
     assert split[0]["loss"] == pytest.approx(whole[0]["loss"], rel=1e-4)
     assert 0 <= split[0]["rewards/accuracies"] <= 1
+
+
+MIXED = {"loss_type": ["sigmoid", "aot", "sft"], "loss_weights": [1.0, 0.5, 0.2], "ld_alpha": 0.3}
+
+
+@pytest.mark.parametrize("beforehand", [False, True])
+def test_a_mix_with_losses_of_several_pairs_is_one_step_too(beforehand, build, build_llama):
+    """Micro-batches alone give another update, so the test sees the scope."""
+    other = build_llama(seed=2)
+    parts = {"per_device_train_batch_size": 3, "gradient_accumulation_steps": 4}
+    changes = {"precompute_ref_log_probs": beforehand, **MIXED}
+    (whole, one), (split, same), (_, apart) = (
+        train(build(ROWS, None, copy.deepcopy(other), **changes, **batches))
+        for batches in ({}, {**parts, "batch_scope": "step"}, parts)
+    )
+    moved = (one - weights(build())).norm()
+    assert (one - same).norm() < CLOSE * moved
+    assert (one - apart).norm() > 100 * CLOSE * moved
+    assert split[0]["loss"] == pytest.approx(whole[0]["loss"], rel=1e-4)
+
+
+@pytest.mark.parametrize("loss_type", ["aot", "aot_unpaired", "sft"])
+def test_the_held_out_loss_of_several_pairs_is_that_of_all(loss_type, build, build_llama):
+    def held_out(**changes):
+        other, data = build_llama(seed=2), Dataset.from_list(ROWS)
+        trainer = build(reference=other, evaluation=data, loss_type=loss_type, **changes)
+        return trainer.evaluate()["eval_loss"]
+
+    whole = held_out(per_device_eval_batch_size=10)
+    for size in (2, 4):
+        changes = {"per_device_eval_batch_size": size, "batch_scope": "step"}
+        assert held_out(**changes) == pytest.approx(whole, rel=1e-5)
+    assert held_out(per_device_eval_batch_size=2) != pytest.approx(whole, rel=1e-4)
 
 
 @pytest.mark.parametrize(

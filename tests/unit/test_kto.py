@@ -348,7 +348,7 @@ def test_weights_that_leave_one_label_heavier_are_warned_of(weight, warned, buil
         ({"per_device_train_batch_size": 1}, "batch size must be > 1"),
         ({"train_sampling_strategy": "group_by_length"}, "expected one of 'sequential', 'random'"),
         ({"batch_scope": "epoch"}, "expected one of 'micro_batch', 'step'"),
-        ({"loss_type": "apo_zero_unpaired", "batch_scope": "step"}, "has no shift"),
+        ({"loss_type": "apo_zero_unpaired", "batch_scope": "step"}, "reads others"),
         ({"sync_ref_model": True, "precompute_ref_log_probs": True}, "You cannot use"),
         ({"ref_model_sync_steps": 5}, "the reference does not move"),
         ({"precompute_ref_batch_size": 5}, "nothing is computed beforehand"),

@@ -242,7 +242,10 @@ def sft(folder, out, processes):
     )
 
 
-def of_pairs(method):
+WHOLE_STEPS = {"batch_scope": "step", "gradient_accumulation_steps": 2, "num_train_epochs": 2}
+
+
+def of_pairs(method, **changes):
     """Answers of which some are cut off, gold ones beside them; with DPO a reference, too."""
 
     def build(folder, out, processes):
@@ -253,10 +256,9 @@ def of_pairs(method):
                 output_dir=str(out),
                 per_device_train_batch_size=4 // processes,
                 learning_rate=1e-3,
-                num_train_epochs=1,
                 adam_epsilon=1e-3,
                 max_length=9,
-                **QUIET,
+                **{"num_train_epochs": 1, **QUIET, **changes},
             ),
             train_dataset=Dataset.from_list(
                 [{"prompt": p, "chosen": c, "rejected": r, "reference": g} for p, c, r, g in sums]
@@ -333,6 +335,7 @@ def online(method, **changes):
 CASES = {
     "sft": sft,
     "dpo": of_pairs("DPO"),
+    "aot": of_pairs("DPO", loss_type=["aot", "aot_unpaired", "sft"], **WHOLE_STEPS),
     "orpo": of_pairs("ORPO"),
     "tpo": of_pairs("TPO"),
     "kto": labelled(KTOTrainer, KTOConfig, beta=1.0),
