@@ -12,6 +12,8 @@ Where the sources disagree, and what is not the paper's here:
   that what makes one likelier makes the other less likely (by 2.5 nats on seeds 100 to 103).
 - The comparison with DPO is at 192 updates, after which chosen answers fall. Fewer updates do not
   save DPO, which is right as often after 96; a beta of 1 gains it 4 points (see `dpo`).
+- The arms `pocket` and `pocket-dpo` are one round with and without the likelihood in the pocket
+  world, for its GSM8K beside the printed one; no claim reads them.
 - One round on twice the pairs takes as many updates as two rounds. The third round is compared with
   the second alone, which had fewer updates.
 """
@@ -102,6 +104,8 @@ PAPER = Paper(
         "sft-length": in_regime("length-pairs", data="prepared:long-pairs", loss_type="sft_mean"),
         "second": ROUND_2,
         "third": ROUND_3,
+        "pocket": in_regime("pairs", **MIXED),
+        "pocket-dpo": in_regime("pairs", loss_type="sigmoid", loss_weights=None),
         "twice-the-pairs": in_regime(WORLD, data="prepared:pairs-twice", **MIXED, **LONG),
     },
     profiles={"cpu": {"regime": WORLD}},

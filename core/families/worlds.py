@@ -72,7 +72,7 @@ class World:
 
 POCKET = World(
     name="pocket",
-    regimes=CPU,
+    regimes={**CPU, **pocket.REGIMES},
     seeds=tuple(range(8)),
     trial_seed=1000,
     cannot_show=(

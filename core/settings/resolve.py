@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import ceil
 
 from core.data.sets import ANSWER, DataSet
-from core.families.regimes import PREPARATIONS
+from core.families import pocket, regimes
 from core.families.table import find_family
 from core.paper import Paper
 from core.paper.overrides import field_types
@@ -98,7 +98,9 @@ def _check_settings(resolved: Resolved) -> None:
 
 def with_preparations(paper: Paper) -> Paper:
     """Return a paper with the preparations of the regimes added; its own win over them."""
-    return replace(paper, preparations={**PREPARATIONS, **paper.preparations})
+    return replace(
+        paper, preparations={**regimes.PREPARATIONS, **pocket.PREPARATIONS, **paper.preparations}
+    )
 
 
 def _budget(resolved: Resolved) -> dict[str, Sourced]:

@@ -47,6 +47,17 @@ def test_a_regime_that_a_profile_names_is_that_of_its_arms_in_a_bare_world():
     assert Chain(resolved, 20).train.key == chain(DPO, "choice-pairs", 20).train.key
 
 
+def test_papers_of_pairs_share_those_of_a_start_in_the_pocket_world():
+    one, other, later = (
+        chain(paper, "pairs", seed) for paper, seed in ((DPO, 1), (NCA, 1), (DPO, 2))
+    )
+    keys = [[stage.key for stage in each.preparations] for each in (one, other, later)]
+    assert keys[0] == keys[1] != keys[2]
+    assert one.train.key != other.train.key
+    resolved = resolve(DPO, arguments=("regime=pairs",))
+    assert (resolved.world, resolved.values["beta"].value) == (POCKET, 2.0)
+
+
 def test_what_stands_beside_a_regime_in_a_profile_acts_and_an_arm_with_a_regime_is_without_it():
     beside = {"regime": "choice-pairs", "beta": 0.7, "heldout_every": 8}
     arms = {"dpo": {}, "other": {"regime": "choice-pairs"}}
