@@ -227,5 +227,5 @@ def aggregates(rows: Sequence[Row]) -> Aggregates | None:
     if not scores:
         return None
     both = (interquartile_mean, probability_of_improvement)
-    means = [ProbeScore(f(scores), *stratified_interval(scores, f)) for f in both]
+    means = [ProbeScore(float(f(scores)), *stratified_interval(scores, f)) for f in both]
     return Aggregates(mean=means[0], improvement=means[1])

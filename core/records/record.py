@@ -4,7 +4,7 @@ import os
 import platform
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import cast
@@ -36,13 +36,19 @@ def new_record(kind: str, **content: object) -> Record:
 def versions(*libraries: str) -> dict[str, str]:
     """Return the versions of Python, repro and the libraries; absent ones are left out."""
     names = ("accelerate", "datasets", "math-verify", "torch", "transformers", *libraries)
-    installed = {"python": platform.python_version()}
-    for name, distribution in {**{name: name for name in names}, "repro": "repro-papers"}.items():
-        try:
-            installed[name] = version(distribution)
-        except PackageNotFoundError:
-            continue
-    return installed
+    distributions = {**{name: name for name in names}, "repro": "repro-papers"}
+    found = {name: installed_version(of) for name, of in distributions.items()}
+    installed = {name: version for name, version in found.items() if version is not None}
+    return {"python": platform.python_version(), **installed}
+
+
+@cache
+def installed_version(distribution: str) -> str | None:
+    """Return the version of a distribution; None if it is not installed."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
 
 
 def validate(record: Record, where: object = "record") -> None:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from eval.errors import BadValue
 from eval.stats.seeds import LEVEL, over_seeds
 
-Scores: TypeAlias = Sequence[Sequence[float]]  # of each probe, one for each seed
+Numbers: TypeAlias = NDArray[np.float64]
+Scores: TypeAlias = Sequence[Sequence[float] | Numbers]  # of each probe, one for each seed
 DRAWS = 2000
 ADMITTED = 3.0  # standard errors by which the pair of a probe differs at least
 
@@ -87,28 +88,33 @@ def probe_score(values: Sequence[float], unit: float, level: float = LEVEL) -> P
     return ProbeScore(middle, *mean.interval(level))
 
 
-def interquartile_mean(scores: Scores) -> float:
-    """Return the mean of the middle half of all scores; a score at the border counts in part."""
-    column = np.sort(np.concatenate([np.asarray(row, dtype=float) for row in scores]))
-    n = len(column)
+def interquartile_mean(scores: Scores) -> Numbers:
+    """Return the mean of the middle half of all scores; a score at the border counts in part.
+
+    Args:
+        scores: Of each probe an array (..., n) of the scores of n seeds.
+    """
+    column = np.sort(np.concatenate([np.asarray(row, dtype=float) for row in scores], axis=-1))
+    n = column.shape[-1]
     ends = np.arange(n + 1, dtype=float)
     inside = np.clip(np.minimum(ends[1:], 0.75 * n) - np.maximum(ends[:-1], 0.25 * n), 0.0, 1.0)
-    return float(inside @ column / inside.sum())
+    return column @ inside / inside.sum()
 
 
-def probability_of_improvement(scores: Scores) -> float:
+def probability_of_improvement(scores: Scores) -> Numbers:
     """Return the probability that an algorithm is better than its base on a drawn probe and seed.
 
     Args:
-        scores: Differences to the base with the same seeds; equal values count half.
+        scores: Of each probe an array (..., n) of differences to the base with the same n seeds;
+            equal values count half.
     """
     rows = [np.asarray(row, dtype=float) for row in scores]
-    return float(np.mean([np.mean((row > 0) + 0.5 * (row == 0)) for row in rows]))
+    return np.mean([np.mean((row > 0) + 0.5 * (row == 0), axis=-1) for row in rows], axis=0)
 
 
 def stratified_interval(
     scores: Scores,
-    statistic: Callable[[Scores], float],
+    statistic: Callable[[Scores], Numbers],
     *,
     level: float = LEVEL,
     draws: int = DRAWS,
@@ -116,10 +122,10 @@ def stratified_interval(
 ) -> tuple[float, float]:
     """Return the percentile interval of a statistic, with the seeds of each probe drawn anew."""
     random = np.random.default_rng(seed)
-    rows: list[NDArray[np.float64]] = [np.asarray(row, dtype=float) for row in scores]
-    values = [
-        statistic([row[random.integers(len(row), size=len(row))].tolist() for row in rows])
-        for _ in range(draws)
-    ]
-    low, high = np.quantile(values, [level / 2, 1 - level / 2])
+    rows = [np.asarray(row, dtype=float) for row in scores]
+    sizes = [len(row) for row in rows]
+    places = random.integers(np.repeat(sizes, sizes), size=(draws, sum(sizes)))
+    parts = np.split(places, np.cumsum(sizes)[:-1], axis=1)
+    drawn = [row[part] for row, part in zip(rows, parts, strict=True)]
+    low, high = np.quantile(statistic(drawn), [level / 2, 1 - level / 2])
     return float(low), float(high)
