@@ -83,6 +83,7 @@ class Solver:
     def solve(self, draft: Draft) -> Solution:
         """Write a solution. A line counts as right if the right solution has it, and only once."""
         plan, lines = draft.plan, list[Line]()
+        right_lines = plan.lines
         misreads = plan.misread and self.makes_mistake("order", *plan.cue)
         steps = plan.misread if misreads else plan.steps
         results: list[Value] = []
@@ -93,14 +94,14 @@ class Solver:
             first, operator, second, unit = self.read_step(step, results)
             result = self.compute(first, operator, second, unit)
             text = equation(first, operator, second, result, unit)
-            lines += self.format_line(text, plan.lines)
+            lines += self.format_line(text, right_lines)
             if self.rejects_last(lines):
                 first, second = operand(step.first, results), operand(step.second, results)
                 result = apply_operator(first, step.operator, second * step.unit)
                 text = equation(first, step.operator, second, result, step.unit)
-                lines.append((REDO[self.language] + text, text in plan.lines))
+                lines.append((REDO[self.language] + text, text in right_lines))
             results.append(result)
-        unrepeated = tuple(without_repeats(lines, plan.lines))
+        unrepeated = tuple(without_repeats(lines, right_lines))
         return Solution(lines=unrepeated, answer=latex(results[-1]), language=self.language)
 
     def skips(self, step: Step, remaining: int) -> bool:
