@@ -29,6 +29,8 @@ def show_graders(
             f"{row['metric']} by the paper's grader: "
             f"{row['paper']['score']:.1f} ({low:.1f} to {high:.1f})"
         )
+        if row.get("official"):
+            print_text(official_line(row["metric"], row["official"]))
     counted = ", ".join(
         f"{k.replace('_', ' ')} {'?' if n is None else n}" for k, n in rows[0]["counts"].items()
     )
@@ -37,6 +39,16 @@ def show_graders(
         head = ("id", "sample", "answer", "strict", "read", "why", "paper", "read", "why")
         print_columns(head, [difference(row_data) for row_data in disagreements])
     return None
+
+
+def official_line(metric: str, official: JsonObject) -> str:
+    """Return a line with the score by the benchmark's own rule, and the replies it left out."""
+    left_out = f", {official['errors']} error replies left out" if official["errors"] else ""
+    if official["score"] is None:
+        return f"{metric} by the benchmark's official rule: none{left_out}"
+    low, high = official["interval"]
+    value = f"{official['score']:.1f} ({low:.1f} to {high:.1f})"
+    return f"{metric} by the benchmark's official rule: {value}{left_out}"
 
 
 def difference(disagreement: JsonObject) -> tuple[object, ...]:

@@ -37,13 +37,19 @@ def score(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Grade finished outputs, without any model, strictly and by the paper's rules beside it."""
+    """Grade finished outputs, without any model: strictly, by the paper's and by official rules."""
     from core.cli.graders import show_graders
     from core.evaluate.outputs import page_of, score_file
     from core.evaluate.reported import as_rows, read_reported, refuse_parts
     from core.records.files import write_atomic
     from eval.errors import BadValue
-    from eval.samples.side_by_side import beside, judge_both, paper_scores, verdict_lines
+    from eval.samples.side_by_side import (
+        beside,
+        judge_both,
+        official_score,
+        paper_scores,
+        verdict_lines,
+    )
     from eval.sets.benchmarks import find_benchmark
 
     if file.resolve() in [out.resolve() for out in (per_sample, html) if out is not None]:
@@ -62,7 +68,8 @@ def score(
         title = f"{scored_benchmark.title}: {file.name}"
         page = page_of(verdicts, scored_benchmark, data=data, mode=mode, title=title)
         write_atomic(html, page)
-    rows = beside(as_rows(scores, printed), verdicts, paper)
+    official = official_score(samples, scored_benchmark.load(data), scored_benchmark)
+    rows = beside(as_rows(scores, printed), verdicts, paper, official)
     if not as_json:
         show_scores(scores, printed, as_json=False)
     show_graders(rows, verdicts, explain=explain, as_json=as_json)

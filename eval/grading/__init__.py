@@ -3,6 +3,7 @@
 from eval.grading.extraction import extract
 from eval.grading.judge import GRADER_VERSION, grade, grade_many
 from eval.grading.numerals import answer_key
+from eval.grading.official import grade_officially
 from eval.grading.paper_rules import grade_as_paper
 from eval.grading.verdict import Extraction, Verdict
 
@@ -15,4 +16,5 @@ __all__ = [
     "grade",
     "grade_as_paper",
     "grade_many",
+    "grade_officially",
 ]

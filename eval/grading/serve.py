@@ -18,6 +18,7 @@ from typing import TextIO
 
 from eval.grading.extraction import extract
 from eval.grading.judge import compare_without_parser
+from eval.grading.official import official_fields
 from eval.grading.paper_rules import read_as_paper
 from eval.grading.paper_symbolic import compare_as_paper
 from eval.grading.symbolic import compare
@@ -36,7 +37,7 @@ def serve() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # nothing that a library prints can become an answer
-    named_rules = (compare_without_parser, read_as_paper, written_alike)
+    named_rules = (compare_without_parser, read_as_paper, official_fields, written_alike)
     rules: dict[str, Rule] = {
         "strict": compare,
         "paper": compare_as_paper,

@@ -1,18 +1,23 @@
-"""Comparison of two graders on the same outputs: the strict one, which counts, and the paper's."""
+"""Comparison of graders on the same outputs: the strict one, which counts, and two others.
+
+The others are DeepSeekMath's (the paper's), and the rule of the benchmark's own authors.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from eval.grading import Verdict, grade_as_paper
+from eval.grading import Verdict, grade_as_paper, grade_officially
 from eval.grading.paper_extraction import Part
 from eval.json_lines import JsonObject
 from eval.samples.store import Sample
 from eval.sets.benchmarks import Benchmark
 from eval.sets.fewshot import FEW_SHOT, PAL
 from eval.sets.problem import Problem
-from eval.stats.summary import Score, score
+from eval.stats.estimates import Estimate, mean_interval, proportion
+from eval.stats.summary import Score, percent_interval, samples_by_problem, score
 
+SINGLE = ("top1", "avg@")  # beginnings of the names of metrics of single samples
 PARTS: dict[str, Part] = {FEW_SHOT: "few-shot", PAL: "program"}
 
 
@@ -68,6 +73,50 @@ def paper_scores(
     ]
 
 
+def official_score(
+    samples: Sequence[Sample], problems: Iterable[Problem], benchmark: Benchmark
+) -> JsonObject | None:
+    """Return the accuracy in percent by the benchmark's official rule, and what it left out.
+
+    It is the mean over problems and their samples. CMATH leaves error replies out (`errors`), and
+    problems with nothing else; the value is None if there is nothing else at all. Return None for
+    benchmarks without an official rule.
+    """
+    if not benchmark.official:
+        return None
+    problems_by_id = {problem.id: problem for problem in problems}
+    rows = samples_by_problem(samples, benchmark.name)
+    flat = [sample for row in rows for sample in row]
+    verdicts = iter(
+        grade_officially(
+            [sample.output for sample in flat],
+            [problems_by_id[sample.id] for sample in flat],
+            benchmark.official,
+        )
+    )
+    counted = [
+        [v.correct for v in (next(verdicts) for _ in row) if v.correct is not None] for row in rows
+    ]
+    values = [sum(row) / len(row) for row in counted if row]
+    errors = len(flat) - sum(map(len, counted))
+    if not values:
+        return {"rule": benchmark.official, "score": None, "interval": None, "errors": errors}
+    estimate = official_estimate(values, len(rows[0]))
+    return {
+        "rule": benchmark.official,
+        "score": 100 * estimate.value,
+        "interval": [*percent_interval(estimate)],
+        "errors": errors,
+    }
+
+
+def official_estimate(values: Sequence[float], samples: int) -> Estimate:
+    """Return the mean of the problems' shares of right samples with its 95 % interval."""
+    if samples == 1 or len(values) == 1:
+        return proportion(round(sum(values)), len(values))
+    return mean_interval(values)
+
+
 def verdict_lines(comparisons: Iterable[Judged]) -> bytes:
     """Return a JSON line for each sample with its fields and the paper's verdict and reason."""
     return b"".join(
@@ -113,9 +162,15 @@ def counts(comparisons: Sequence[Judged]) -> dict[str, int | None]:
 
 
 def beside(
-    rows: Iterable[JsonObject], comparisons: Sequence[Judged], paper: Iterable[Score]
+    rows: Iterable[JsonObject],
+    comparisons: Sequence[Judged],
+    paper: Iterable[Score],
+    official: JsonObject | None,
 ) -> list[JsonObject]:
-    """Return score rows with short names of their fields, counts and the paper's score added."""
+    """Return score rows with short names of their fields, counts and the other graders' scores.
+
+    The official score, of single samples, stands in the rows of such metrics alone.
+    """
     return [
         row
         | {
@@ -126,5 +181,6 @@ def beside(
             "paper": {"score": paper_score.value, "interval": [paper_score.low, paper_score.high]},
             "differ": sum(j.differ for j in comparisons),
         }
+        | ({"official": official} if official and row["metric"].startswith(SINGLE) else {})
         for row, paper_score in zip(rows, paper, strict=True)
     ]

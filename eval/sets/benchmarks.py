@@ -58,7 +58,8 @@ class Benchmark:
     A set may have its own prompt and grading: `frame` is the prompt, with {} for the question, and
     replaces the request for a boxed answer; `pattern` is a regular expression that finds the
     answer in an output, see `Answers`; `verbatim` answers are texts, such as the letter of a
-    choice.
+    choice. `official` names the rule of `eval.grading.official` that its authors publish scores
+    by, if any.
 
     Raises:
         BadValue: `name` cannot be the name of a folder, `frame` has no {} for the question, or
@@ -83,6 +84,7 @@ class Benchmark:
     frame: str | None = None
     pattern: str | None = None
     verbatim: bool = False
+    official: str = ""
 
     def __post_init__(self) -> None:
         check_name("benchmark", self.name)
@@ -242,6 +244,7 @@ def mgsm(language: str) -> Benchmark:
         hub=hub,
         language=language,
         by_id=name not in DIGESTS,
+        official="mgsm",
     )
 
 
@@ -287,10 +290,23 @@ MATH = Hub("DigitalLearningGmbH/MATH-lighteval", None, math_row)
 MATH500 = Hub("HuggingFaceH4/MATH-500", None, math500_row)
 CMATH = Hub("weitianwen/cmath", None, cmath_row)
 ROWS = (
-    Benchmark(name="gsm8k", title="GSM8K", n=1319, hub=GSM8K),
-    Benchmark(name="gsm8k-platinum", title="GSM8K-Platinum", n=1209, hub=PLATINUM, by_id=True),
+    Benchmark(name="gsm8k", title="GSM8K", n=1319, hub=GSM8K, official="gsm8k"),
     Benchmark(
-        name="math", title="MATH", n=5000, hub=MATH, style="latex", strata=("subject", "level")
+        name="gsm8k-platinum",
+        title="GSM8K-Platinum",
+        n=1209,
+        hub=PLATINUM,
+        by_id=True,
+        official="gsm8k",
+    ),
+    Benchmark(
+        name="math",
+        title="MATH",
+        n=5000,
+        hub=MATH,
+        style="latex",
+        strata=("subject", "level"),
+        official="math",
     ),
     Benchmark(
         name="math500",
@@ -300,9 +316,18 @@ ROWS = (
         style="latex",
         part_of="math",
         strata=("subject", "level"),
+        official="math",
     ),
     *(mgsm(language) for language in MGSM_ROWS),
-    Benchmark(name="cmath", title="CMATH", n=1098, hub=CMATH, language="zh", strata=("level",)),
+    Benchmark(
+        name="cmath",
+        title="CMATH",
+        n=1098,
+        hub=CMATH,
+        language="zh",
+        strata=("level",),
+        official="cmath",
+    ),
     contest("aime24", "AIME 2024", 30),
     contest("aime25", "AIME 2025", 30),
     contest("amc23", "AMC 2023", 40),
