@@ -54,8 +54,10 @@ class Evaluation:
     """An evaluation of a paper: benchmarks, mode of answering and sampling.
 
     Empty `benchmarks` are all of the paper's. `samples` answers to each problem are sampled at
-    `temperature`; 0 is greedy. `by` are fields of the problems by which scores are also split.
-    `passage` is where the paper states this, "unstated" if nowhere.
+    `temperature`; 0 is greedy. `top_k` keeps the most likely tokens before `top_p` does, None keeps
+    all of them. `metrics` are scored besides those of every evaluation with as many samples, such
+    as `maj@5` of 40; `eval.stats.summary` lists them. `by` are fields of the problems by which
+    scores are also split. `passage` is where the paper states this, "unstated" if nowhere.
     """
 
     benchmarks: tuple[str, ...] = ()
@@ -63,6 +65,8 @@ class Evaluation:
     samples: int = 1
     temperature: float = 0.0
     top_p: float = 1.0
+    top_k: int | None = None
+    metrics: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
     passage: str = ""
 
@@ -70,7 +74,9 @@ class Evaluation:
         sampled = (
             f"{self.samples} samples at temperature {self.temperature:g}, top_p {self.top_p:g}"
         )
+        sampled += f", top_k {self.top_k}" if self.top_k else ""
         how = sampled if self.temperature else "greedily"
+        how += f", also {', '.join(self.metrics)}" if self.metrics else ""
         by = f", by {' and '.join(self.by)}" if self.by else ""
         where = f" ({self.passage})" if self.passage else ""
         return f"{', '.join(self.benchmarks) or 'all of these'}: {self.mode}, {how}{by}{where}"

@@ -90,7 +90,7 @@ def given_scores(paper: Paper) -> set[Need]:
         Need("score", name, (metric, evaluation.mode, evaluation.temperature), by)
         for evaluation in paper.evaluations
         for name in evaluation.benchmarks or paper.benchmarks
-        for metric in metrics(evaluation.samples)
+        for metric in (*metrics(evaluation.samples), *evaluation.metrics)
         for by in ("", *evaluation.by)
     }
 

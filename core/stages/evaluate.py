@@ -13,17 +13,18 @@ from core.samplers.journal import Journal
 from core.settings.resolved import Resolved
 from core.settings.run_settings import RunSettings
 from core.stages.loading import Loading, scoring_of
+from core.stages.scores import with_logps
 from core.stages.sources import model_folder, source_of
 from core.stages.stage import Outputs, Policy, Stage
 from core.stages.tools import tools
 from core.stages.watch.meter import open_meter
-from eval.errors import UnknownName
+from eval.errors import BadValue, UnknownName
 from eval.grading import GRADER_VERSION
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.samples.parts import score_parts
 from eval.samples.store import Sample, read_samples, write_samples
 from eval.sets.benchmarks import Benchmark, find_benchmark
-from eval.stats.summary import curve, metrics, score
+from eval.stats.summary import curve, is_weighted, metrics, parse_metric, score
 from eval.terminal import say
 
 if TYPE_CHECKING:  # torch and transformers, see `core.stages.loading`
@@ -46,6 +47,7 @@ class Question:
         decoding: The settings of sampling.
         mode: The mode of answering.
         by: Fields of the problems by which scores are split too.
+        metrics: Metrics that are scored besides those of every question of as many samples.
         curves: Whether Maj@K and Pass@K are computed for every K, instead of one score.
         draw: The number of the draw of test problems, of generated suites only.
     """
@@ -56,6 +58,7 @@ class Question:
     decoding: Decoding
     mode: str = "cot"
     by: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
     curves: bool = False
     draw: int = 0
 
@@ -67,6 +70,17 @@ class Question:
             BadValue, UnknownName: see `find_benchmark`.
         """
         return find_benchmark(self.suite, self.draw)
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """The prompt of each problem by its id."""
+        problems = self.benchmark.load(limit=self.limit)
+        return {p.id: self.benchmark.prompt(p, self.mode) for p in problems}
+
+    @property
+    def has_weights(self) -> bool:
+        """True if a metric weighs samples by their log-probabilities, which are then stored."""
+        return any(is_weighted(metric) for metric in self.metrics)
 
     @property
     def part(self) -> dict[str, object]:
@@ -138,6 +152,7 @@ class Evaluate(Stage):
             "threads": self.answering.threads,
             "grader": GRADER_VERSION,
             **({"draw": draw} if (draw := self.question.benchmark.draw) else {}),
+            **({"logps": True} if self.question.has_weights else {}),
         }
 
     @property
@@ -166,6 +181,10 @@ class Evaluate(Stage):
                 mode=question.mode,
                 decoding=question.decoding,
             )
+        if question.has_weights:
+            self.answering.release()  # makes room for the policy as a model
+            prompts, system = question.prompts, question.decoding.system
+            samples = with_logps(samples, self.answering.sampler, prompts, system)
         right = sum(sample.correct is True for sample in samples)
         say(f"{title}: {right} right of {len(samples)} answers")
         digest = write_samples(folder / SAMPLES, samples)
@@ -249,7 +268,9 @@ def questions_of(evaluation: Evaluation, settings: RunSettings) -> list[Question
 
     Raises:
         UnknownName: a benchmark is not among those that are scored.
+        BadValue: a metric that its samples cannot give, or a weighted one of another mode.
     """
+    check_metrics(evaluation)
     names = evaluation.benchmarks or tuple(settings.suites)
     for name in names:
         if name not in settings.suites:
@@ -261,16 +282,34 @@ def questions_of(evaluation: Evaluation, settings: RunSettings) -> list[Question
             limit=settings.eval_limit,
             mode=evaluation.mode,
             by=evaluation.by,
+            metrics=evaluation.metrics,
             decoding=Decoding(
                 samples=evaluation.samples,
                 temperature=evaluation.temperature,
                 top_p=evaluation.top_p,
+                top_k=evaluation.top_k,
                 max_tokens=_tokens(settings, settings.suites[name]),
                 system=settings.system_prompt,
             ),
         )
         for name in names
     ]
+
+
+def check_metrics(evaluation: Evaluation) -> None:
+    """Check that the samples of an evaluation give its metrics.
+
+    Raises:
+        BadValue: they do not; or a vote is to be weighted by the probabilities of texts that the
+            policy has not written alone.
+    """
+    for metric in evaluation.metrics:
+        parse_metric(metric, evaluation.samples)
+        if is_weighted(metric) and evaluation.mode != PLAIN_MODE:
+            raise BadValue(
+                f"{metric} in the mode {evaluation.mode}: votes are weighted in the mode "
+                f"{PLAIN_MODE} only; leave the metric out"
+            )
 
 
 def at_k_questions(settings: RunSettings) -> list[Question]:
@@ -309,8 +348,10 @@ def sampled_arms(paper: Paper) -> set[str]:
 def score_rows(samples: list[Sample], question: Question) -> list[dict[str, object]]:
     """Return the scores of a suite with their intervals, and sampling options if drawn."""
     benchmark, decoding = question.benchmark, question.decoding
-    rows = score(samples, benchmark, metrics=metrics(decoding.samples), mode=question.mode)
+    names = dict.fromkeys((*metrics(decoding.samples), *question.metrics))
+    rows = score(samples, benchmark, metrics=[*names], mode=question.mode)
     sampling = {"temperature": decoding.temperature, "top_p": decoding.top_p}
+    sampling |= {} if decoding.top_k is None else {"top_k": decoding.top_k}
     fields = {**question.part, **(sampling if decoding.temperature else {})}
     return [
         asdict(row) | fields | by_parts(samples, benchmark, row.metric, question.by) for row in rows

@@ -7,21 +7,25 @@ from pathlib import Path
 from core.stages.evaluate import PLAIN_MODE, Scored
 from core.stages.stage import OUTCOMES, Outputs
 from eval.samples.sealing import brief, seal_samples
-from eval.samples.store import Sample, read_samples, write_samples
+from eval.samples.store import Sample, Weighed, read_samples, write_samples
 from eval.sets.benchmarks import find_benchmark
 
 
 def outcomes_of(scored: Scored) -> Scored:
     """Return scores that refer to outcomes by `digest` and to the full samples by `texts`.
 
-    The files of both are included, so either can be published.
+    The files of both are included, so either can be published. Samples with log-probabilities stay
+    as they are.
     """
     files = dict(scored.files)
 
     def seal_row(suite: str, row: Outputs) -> Outputs:
         path, texts = scored.files[row["digest"]], row["digest"]
+        samples = read_samples(path, texts)
+        if any(isinstance(sample, Weighed) for sample in samples):
+            return row
         problems = find_benchmark(suite, row.get("draw", 0)).load()
-        outcomes = seal_samples(read_samples(path, texts), problems, row.get("mode", PLAIN_MODE))
+        outcomes = seal_samples(samples, problems, row.get("mode", PLAIN_MODE))
         return {**row, "digest": write_beside(path, outcomes, files), "texts": texts}
 
     return replace(

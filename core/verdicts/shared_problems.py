@@ -16,7 +16,8 @@ from core.verdicts.replications import replicated_differences
 from eval.stats.summary import samples_by_problem, values_of
 from eval.stats.voting import Ballots
 
-SCALES = {"maj": 100.0, "pass": 100.0, "distinct": 1.0}  # of metrics at K in records
+SCALES = {"maj": 100.0, "pass": 100.0, "distinct": 1.0}  # of the curves at K in records
+PERCENT = 100.0  # the scale of all other metrics
 BLOCKS = 20  # of problems in the jackknife, left out one at a time
 ROWS = ("start_scores", "scores")
 SIDES = ("before", "after")
@@ -133,13 +134,15 @@ def curves_without(run: RunRecord, row: AtKCurves, block: int) -> dict[str, obje
 def left_out(samples: SampleSet, name: str, k: int) -> tuple[float, ...]:
     """Return a metric at K without each of the blocks, a tuple of `BLOCKS` numbers.
 
-    The metrics are those of `SCALES`: Maj@K and Pass@K in percent, and the number of different
-    right answers. Block i consists of problems i, i + BLOCKS, ... in the order of the problems'
-    names. For single answers Pass@1 is the share of right ones.
+    Metrics are in percent, except for the number of different right answers. Block
+    i consists of problems i, i + BLOCKS, ... in the order of the problems' names. For single
+    answers Pass@1 is the share of right ones.
     """
     values = by_problem_at(samples, name, k)
     blocks = (slice(block, None, BLOCKS) for block in range(BLOCKS))
-    return tuple(SCALES[name] * float(np.delete(values, block).mean()) for block in blocks)
+    return tuple(
+        SCALES.get(name, PERCENT) * float(np.delete(values, block).mean()) for block in blocks
+    )
 
 
 def by_problem_at(samples: SampleSet, name: str, k: int) -> NDArray[np.float64]:

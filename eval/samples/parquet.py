@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eval.errors import BadValue, DamagedFile, MissingFile
-from eval.samples.store import ADVICE, Sample, Sealed, boxed_answer
+from eval.samples.store import ADVICE, TYPES, Sample, Sealed, Weighed, boxed_answer
 from eval.whole_files import write_whole
 
 TEXT, COUNT = pa.string(), pa.int32()
@@ -35,9 +35,11 @@ SCHEMA = pa.schema(
         pa.field("form", FORM),  # of sealed samples
     ]
 )
-FIELDS = SCHEMA.names[1:]  # of a sample
+LOGP = pa.field("logp", pa.float64())  # of weighed samples; only files of such have this column
+WITH_LOGP = SCHEMA.append(LOGP)
+FIELDS = WITH_LOGP.names[1:]  # of a sample
 LINE = (  # the canonical JSON of a sample: its fields in the order of their names
-    '{"benchmark":%s,"correct":%s,"extracted":%s,%s"id":%s,"output":%s,"reason":%s,"rule":%s,'
+    '{"benchmark":%s,"correct":%s,"extracted":%s,%s"id":%s,%s"output":%s,"reason":%s,"rule":%s,'
     '"sample":%s,"tokens":%s,"truncated":%s}\n'
 )
 # Encodings that Brotli compresses best: a column of few distinct texts in no order as a dictionary.
@@ -52,6 +54,7 @@ ENCODINGS = {
     "extracted": "DELTA_LENGTH_BYTE_ARRAY",
     "rule": "PLAIN",
     "form.list.element": "BYTE_STREAM_SPLIT",
+    "logp": "BYTE_STREAM_SPLIT",  # of single precision: half of the bytes are 0
 }
 LEVEL = 11  # of Brotli
 PAGE = 1 << 24  # bytes, so that a column is one page: each page is compressed on its own
@@ -71,11 +74,15 @@ class SampleColumns:
     def samples(self, name: str) -> list[Sample]:
         """Return the samples of a set in their order."""
         columns = self.rows(name)
-        forms = columns.pop("form")
+        forms, logps = columns.pop("form"), columns.pop("logp")
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         return [
-            Sample(**row) if form is None else Sealed(**row, form=form)
-            for row, form in zip(rows, forms, strict=True)
+            Weighed(**row, logp=logp)
+            if logp is not None
+            else Sample(**row)
+            if form is None
+            else Sealed(**row, form=form)
+            for row, form, logp in zip(rows, forms, logps, strict=True)
         ]
 
     def digest(self, name: str) -> str:
@@ -86,7 +93,7 @@ class SampleColumns:
         """Return the canonical JSON line of each sample of a set, as `store.to_lines` writes it."""
         columns = self.rows(name)
         values = (
-            map(AS_JSON[SCHEMA.field(field).type], columns[field]) for field in sorted(FIELDS)
+            map(AS_JSON[WITH_LOGP.field(field).type], columns[field]) for field in sorted(FIELDS)
         )
         return map(LINE.__mod__, zip(*values, strict=True))
 
@@ -101,11 +108,17 @@ def form_as_json(form: Sequence[int] | None) -> str:
     return "" if form is None else f'"form":[{",".join(map(str, form))}],'
 
 
+def logp_as_json(logp: float | None) -> str:
+    """Return the field `logp` of a JSON line with its comma, e.g. `"logp":-1.5,`; "" for None."""
+    return "" if logp is None else f'"logp":{logp!r},'
+
+
 AS_JSON: dict[pa.DataType, Callable[[Any], str]] = {  # Any: values of that type
     TEXT: text_as_json,
     COUNT: str,
     pa.bool_(): {True: "true", False: "false", None: "null"}.__getitem__,
     FORM: form_as_json,
+    LOGP.type: logp_as_json,
 }
 
 
@@ -119,12 +132,14 @@ def write_sets(path: Path, sets: Mapping[str, Sequence[Sample]]) -> None:
     samples = list(chain.from_iterable(sets.values()))
     columns: dict[str, list[Any]] = {  # Any: texts, counts, truth values and lists of counts
         "set": [name for name, set_samples in sets.items() for _ in set_samples],
-        **{column: [getattr(sample, column) for sample in samples] for column in FIELDS[:-1]},
+        **{column: [getattr(sample, column) for sample in samples] for column in TYPES},
         "output": list(map(stored_text, samples)),
         "form": [sample.form if isinstance(sample, Sealed) else None for sample in samples],
+        "logp": [sample.logp if isinstance(sample, Weighed) else None for sample in samples],
     }
+    schema = SCHEMA if all(logp is None for logp in columns["logp"]) else WITH_LOGP
     try:
-        table = pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
+        table = pa.table({name: columns[name] for name in schema.names}, schema=schema)
     except (UnicodeEncodeError, pa.ArrowInvalid) as error:
         raise BadValue(f"{path}: samples cannot be stored as Parquet ({error})") from None
     buffer = io.BytesIO()
@@ -134,7 +149,7 @@ def write_sets(path: Path, sets: Mapping[str, Sequence[Sample]]) -> None:
         compression="brotli",
         compression_level=LEVEL,
         use_dictionary=DICTIONARIES,  # pyright: ignore[reportArgumentType] - or names of columns
-        column_encoding=ENCODINGS,
+        column_encoding={n: e for n, e in ENCODINGS.items() if n != LOGP.name or n in schema.names},
         dictionary_pagesize_limit=PAGE,
         data_page_size=PAGE,
         row_group_size=max(1, len(samples)),
@@ -199,14 +214,16 @@ def _read_columns(path: Path, *_state: int) -> SampleColumns:
     # the state tells a file from what it was
     try:
         file = pq.ParquetFile(pa.BufferReader(path.read_bytes()))
-        if not file.schema_arrow.equals(SCHEMA):
+        if not any(map(file.schema_arrow.equals, (SCHEMA, WITH_LOGP))):
             raise DamagedFile(
                 f"{path}: expected the columns {', '.join(SCHEMA.names)} of samples, got "
                 f"{', '.join(file.schema_arrow.names)}; {ADVICE}"
             )
         columns = {
             name: as_list(column)
-            for name, column in zip(SCHEMA.names, file.read(use_threads=False).columns, strict=True)
+            for name, column in zip(
+                file.schema_arrow.names, file.read(use_threads=False).columns, strict=True
+            )
         }
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, DamagedFile):
@@ -216,6 +233,7 @@ def _read_columns(path: Path, *_state: int) -> SampleColumns:
         boxed_answer(answer) if output is None else output
         for output, answer in zip(columns["output"], columns["extracted"], strict=True)
     ]
+    columns.setdefault(LOGP.name, [None] * len(columns["set"]))
     sets: dict[str, slice] = {}
     start = 0
     for name, rows in groupby(columns["set"]):
@@ -226,6 +244,6 @@ def _read_columns(path: Path, *_state: int) -> SampleColumns:
 
 def as_list(column: Any) -> list[Any]:  # Any: pyarrow has no types; the values of a column
     """Return the values of a column as a list."""
-    if pa.types.is_list(column.type):
+    if pa.types.is_list(column.type) or pa.types.is_floating(column.type):  # None stays None
         return column.to_pylist()
     return column.to_numpy().tolist()

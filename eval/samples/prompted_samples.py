@@ -1,7 +1,7 @@
 """Graded samples with prompts and references: the rows of `repro eval --out` and of pages."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -64,7 +64,12 @@ def with_questions(
         for problem, prompt, size in zip(problems, prompts, sizes, strict=True)
     }
     try:
-        return [PromptedSample(**asdict(sample), **questions[sample.id]) for sample in samples]
+        return [
+            PromptedSample(
+                **{name: getattr(sample, name) for name in TYPES}, **questions[sample.id]
+            )
+            for sample in samples
+        ]
     except KeyError as error:
         raise BadValue(f"a sample of the unknown problem {error}") from None
 

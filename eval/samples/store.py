@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -47,6 +47,16 @@ class Sealed(Sample):
     form: list[int]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Weighed(Sample):
+    """A graded output with its log-probability under the policy, summed over its tokens, in nats.
+
+    The distribution is the policy's own, at temperature 1 and without truncation.
+    """
+
+    logp: float
+
+
 def boxed_answer(answer: str | None) -> str:
     """Return the text that stands for the output of a sealed sample: its answer in a box."""
     return "" if answer is None else f"\\boxed{{{answer}}}"
@@ -64,7 +74,10 @@ TYPES: dict[str, tuple[type, ...]] = {
     "rule": (str,),
     "reason": (str,),
 }
-SEALED_TYPES = TYPES | {"form": (list,)}
+KINDS: dict[str, tuple[type[Sample], tuple[type, ...]]] = {  # by the field that Sample lacks
+    "form": (Sealed, (list,)),
+    "logp": (Weighed, (float,)),
+}
 
 
 def to_lines(samples: Iterable[Sample]) -> bytes:
@@ -145,7 +158,7 @@ def to_sample(line: bytes, where: str) -> Sample:
     if not isinstance(row, dict):
         actual = type(row).__name__
         raise DamagedFile(f"{where}: expected the keys {[*TYPES]}, got {actual}; {ADVICE}")
-    kind, types = (Sealed, SEALED_TYPES) if "form" in row else (Sample, TYPES)
+    kind, types = kind_of(row)
     if row.keys() != types.keys():
         actual = sorted(row)
         raise DamagedFile(f"{where}: expected the keys {[*types]}, got {actual}; {ADVICE}")
@@ -154,6 +167,14 @@ def to_sample(line: bytes, where: str) -> Sample:
             expected = " or ".join(kind.__name__ for kind in kinds)
             raise DamagedFile(f"{where}: {key}={row[key]!r:.80}: expected {expected}; {ADVICE}")
     return kind(**row)
+
+
+def kind_of(row: Mapping[str, object]) -> tuple[type[Sample], dict[str, tuple[type, ...]]]:
+    """Return the class of samples that a row is of, and the types of its fields."""
+    for name, (kind, types) in KINDS.items():
+        if name in row:
+            return kind, TYPES | {name: types}
+    return Sample, TYPES
 
 
 def grade_outputs(outputs: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:

@@ -1,8 +1,8 @@
-"""Scores of graded samples: Top1, Avg@K, Maj@K and Pass@K with their intervals and counts."""
+"""Scores of graded samples: Top1, Avg@K, Maj@K, Pass@K and others, with intervals and counts."""
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TypedDict
@@ -23,9 +23,14 @@ from eval.stats.estimates import (
     proportion,
     variance_parts,
 )
-from eval.stats.voting import Ballots
+from eval.stats.voting import Ballots, Weighting
 
-METRIC = re.compile(r"top1|(?P<name>avg|maj|maj-first|pass)@(?P<k>[1-9]\d*)")
+WEIGHTED: Mapping[str, Weighting] = {"maj-prob": "prob", "maj-norm": "norm"}
+HALVES = {"maj-upper": True, "maj-lower": False}  # whether the half that agrees most is meant
+OF_ALL = ("top1", "avg", *WEIGHTED)  # metrics of all samples, whose number K has to be
+METRIC = re.compile(
+    rf"top1|(?P<name>avg|maj|maj-first|pass|{'|'.join((*WEIGHTED, *HALVES))})@(?P<k>[1-9]\d*)"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +85,10 @@ def score(
     """Return a score for each metric: `top1`, `avg@K`, `maj@K`, `maj-first@K` or `pass@K`.
 
     `maj@K` is the expected majority vote among any K of the samples, shared by tied answers;
-    `maj-first@K` is the vote among the first K, and the first of tied answers wins.
+    `maj-first@K` is the vote among the first K, and the first of tied answers wins. In `maj-prob@K`
+    and `maj-norm@K` the votes of all K samples are weighted, see `Ballots.weighted_votes`;
+    `maj-upper@K` and `maj-lower@K` are `maj@K` of the half of the problems whose samples agree most
+    and least.
 
     Raises:
         BadValue: samples of another benchmark, missing or doubled samples, an unknown metric, or a
@@ -248,12 +256,15 @@ def parse_metric(metric: str, n: int) -> tuple[str, int]:
     """
     match = METRIC.fullmatch(metric)
     if match is None:
-        raise BadValue(f"metric {metric!r}: expected top1, avg@K, maj@K, maj-first@K or pass@K")
-    name, k = match["name"] or "top1", int(match["k"] or 1)
-    if (name in ("top1", "avg") and k != n) or k > n:
         raise BadValue(
-            f"{metric} from {n} samples per problem: top1 needs exactly 1, avg@K exactly K, "
-            "maj@K and pass@K at least K"
+            f"metric {metric!r}: expected top1, avg@K, maj@K, maj-first@K, "
+            f"pass@K, {', '.join(f'{name}@K' for name in (*WEIGHTED, *HALVES))}"
+        )
+    name, k = match["name"] or "top1", int(match["k"] or 1)
+    if (name in OF_ALL and k != n) or k > n:
+        raise BadValue(
+            f"{metric} from {n} samples per problem: top1 needs exactly 1, avg@K and weighted "
+            "votes exactly K, maj@K and pass@K at least K"
         )
     return name, k
 
@@ -261,9 +272,14 @@ def parse_metric(metric: str, n: int) -> tuple[str, int]:
 def values_of(ballots: Ballots, name: str, k: int, seed: int) -> list[float]:
     """Return each problem's value of a metric for at least one problem.
 
-    `name` is "maj", "maj-first" or "pass", shares of 1; "distinct", the number of different right
-    answers; any other name gives the share of correct samples.
+    `name` is "maj", "maj-first", "pass" or one of `WEIGHTED` and `HALVES`, shares of 1; "distinct",
+    the number of different right answers; any other name gives the share of correct samples. Those
+    of `HALVES` have values of half of the problems.
     """
+    if name in WEIGHTED:
+        return ballots.weighted_votes(WEIGHTED[name])
+    if name in HALVES:
+        return ballots.votes_of_half(k, seed, agreeing=HALVES[name])
     if name == "maj":
         return ballots.expected_votes(k, seed)
     if name == "maj-first":
@@ -278,6 +294,11 @@ def values_of(ballots: Ballots, name: str, k: int, seed: int) -> list[float]:
 def share(flags: Sequence[bool]) -> float:
     """Return the percentage of true flags; there must be at least one flag."""
     return 100 * sum(flags) / len(flags)
+
+
+def is_weighted(metric: str) -> bool:
+    """Return whether a metric weighs samples by their log-probabilities."""
+    return metric.partition("@")[0] in WEIGHTED
 
 
 def metrics(samples: int) -> tuple[str, ...]:

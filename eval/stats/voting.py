@@ -5,13 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
+from math import exp, fsum
+from typing import Literal, TypeAlias
 
+from eval.errors import BadValue
 from eval.grading import answer_key, grade_many
 from eval.grading.extraction import WHOLE
 from eval.grading.numerals import read_number
-from eval.samples.store import Sample
+from eval.samples.store import Sample, Weighed
 from eval.stats.estimates import Votes, maj_at_k, pass_at_k
 
+Weighting: TypeAlias = Literal["prob", "norm"]
 RIGHT = 0  # the label of every right answer; wrong ones are 1, 2, ... in the order of grouping
 
 
@@ -47,6 +51,73 @@ class Ballots:
     def first_votes(self, k: int) -> list[float]:
         """Return each problem's vote among its first k samples; the first of tied answers wins."""
         return [float(first_winner(row[:k]) == RIGHT) for row in self.labels]
+
+    def weighted_votes(self, weighting: Weighting) -> list[float]:
+        """Return each problem's vote of all its samples, weighted by their probabilities.
+
+        Args:
+            weighting: "prob" for the probability of a completion, "norm" for its geometric mean
+                over the tokens (arXiv 2203.11171 s2).
+
+        Raises:
+            BadValue: the samples have no log-probabilities.
+        """
+        return [
+            weighted_share(labels, log_weights(row, weighting))
+            for labels, row in zip(self.labels, self.rows, strict=True)
+        ]
+
+    @property
+    def agreement(self) -> list[float]:
+        """The share of each problem's samples that give its most frequent answer."""
+        return [max(tally(row).counts, default=0) / len(row) for row in self.labels]
+
+    def votes_of_half(self, k: int, seed: int, *, agreeing: bool) -> list[float]:
+        """Return `expected_votes` of the half of the problems whose samples agree most, or least.
+
+        Problems of equal agreement are halved in their order. Of an odd number of problems the
+        middle one is in neither half.
+        """
+        order = sorted(range(len(self.rows)), key=self.agreement.__getitem__)
+        half = len(order) // 2
+        chosen = order[len(order) - half :] if agreeing else order[:half]
+        return Ballots([self.rows[i] for i in sorted(chosen)]).expected_votes(k, seed)
+
+
+def log_weights(samples: Sequence[Sample], weighting: Weighting) -> list[float]:
+    """Return the log-probability of each sample, or its mean over the tokens ("norm"), in nats.
+
+    Raises:
+        BadValue: a sample has no log-probability.
+    """
+    logs: list[float] = []
+    for sample in samples:
+        if not isinstance(sample, Weighed):
+            raise BadValue(
+                f"sample {sample.sample} of {sample.id} has no log-probability: a weighted vote "
+                "needs samples that an evaluation with such a metric has stored"
+            )
+        logs.append(sample.logp / (max(1, sample.tokens) if weighting == "norm" else 1))
+    return logs
+
+
+def weighted_share(labels: Sequence[int | None], logs: Sequence[float]) -> float:
+    """Return the share of the right answer among those with the largest sum of weights.
+
+    It is 1 or 0 unless answers tie, and 0 without any vote.
+
+    Args:
+        labels: the answer of each sample; None for a sample without one, which does not vote.
+        logs: the logarithms of the samples' weights.
+    """
+    largest = max(logs, default=0.0)
+    weights: dict[int, list[float]] = {}
+    for label, log in zip(labels, logs, strict=True):
+        if label is not None:
+            weights.setdefault(label, []).append(exp(log - largest))
+    sums = {label: fsum(parts) for label, parts in weights.items()}
+    winners = [label for label in sums if sums[label] == max(sums.values())]
+    return winners.count(RIGHT) / len(winners) if winners else 0.0
 
 
 def key_of(sample: Sample) -> str:
