@@ -31,12 +31,14 @@ def with_logps(
     """
     from core.forward.quantities import completion_logps
 
-    rows = [conversation(prompts[sample.id], sample.output, system) for sample in samples]
-    say(f"log-probabilities of {len(rows)} answers")
+    distinct = [*dict.fromkeys((prompts[sample.id], sample.output) for sample in samples)]
+    say(f"log-probabilities of {len(distinct)} distinct answers")
+    rows = [conversation(prompt, output, system) for prompt, output in distinct]
     logps = completion_logps(sampler.model.eval(), sampler.tokenizer, rows)
+    sums = {text: float(row.sum().float()) for text, row in zip(distinct, logps, strict=True)}
     return [
-        Weighed(**asdict(sample), logp=float(row.sum().float()))
-        for sample, row in zip(samples, logps, strict=True)
+        Weighed(**asdict(sample), logp=sums[prompts[sample.id], sample.output])
+        for sample in samples
     ]
 
 

@@ -68,6 +68,12 @@ def grade_officially(
     ]
 
 
+def official_accuracy(correct: Sequence[bool | None]) -> float | None:
+    """Return the share of right replies among those that are no errors (None); None without any."""
+    counted = [is_right for is_right in correct if is_right is not None]
+    return sum(counted) / len(counted) if counted else None
+
+
 def official_fields(
     rule: str, output: str, answer: str, language: str
 ) -> tuple[bool | None, str | None, str, str]:

@@ -1,4 +1,7 @@
-"""The words and sentences of the pocket world's stories, in English and Chinese."""
+"""The words and sentences of the pocket world's stories, in English and Chinese.
+
+Stories of the four suites have distractors of the first four kinds.
+"""
 
 from dataclasses import dataclass
 
@@ -60,6 +63,7 @@ ENGLISH = Phrases(
         "{name} is {d} years old.",
         "One of the {thing} costs ${d}.",
         "It is {d} o'clock.",
+        "{other} is {d} years old.",
     ),
     units={1: "{a}", 2: "{a} pairs", 3: "{a} sets of three"},
     now=("How many {thing} does {name} have now?", "How many {thing} are left with {name}?"),
@@ -104,6 +108,7 @@ CHINESE = Phrases(
         "{name}今年{d}岁。",
         "每个{thing}{d}元。",
         "现在是{d}点钟。",
+        "{other}今年{d}岁。",
     ),
     units={1: "{a}个", 2: "{a}对", 3: "{a}组，每组三个"},
     now=("{name}现在有多少个{thing}？", "{name}还有多少个{thing}？"),

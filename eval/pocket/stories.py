@@ -8,6 +8,8 @@ from eval.pocket.draft import Draft
 from eval.pocket.phrases import EVENTS, PHRASES, RELATIONS, Phrases
 from eval.pocket.plan import APPLY, Distractor, Plan, Step, StepResult
 
+KINDS = len(PHRASES["en"].distractors)  # of sentences with an irrelevant number
+
 
 @dataclass(frozen=True, kw_only=True)
 class Difficulty:
@@ -35,13 +37,13 @@ class Event:
 class Skeleton:
     """A story without its words: its opening, the numbers of that, and its events.
 
-    `distractor` is an irrelevant number with the index of the event that it precedes.
+    `distractors` are irrelevant numbers, each with the index of the event that it precedes.
     """
 
     opening: str
     numbers: tuple[int, ...]
     events: tuple[Event, ...]
-    distractor: tuple[int, Distractor] | None = None
+    distractors: tuple[tuple[int, Distractor], ...] = ()
 
     @property
     def plan(self) -> Plan:
@@ -57,7 +59,7 @@ class Skeleton:
                 event.amount,
                 cue=("compared" if compared else "event", event.phrase, before),
                 unit=event.unit,
-                distractor=self.distractor_at(place),
+                distractor=next(iter(self.distractors_at(place)), None),
                 may_skip=not compared,
             )
             steps.append(step)
@@ -66,11 +68,9 @@ class Skeleton:
             steps.append(Step(self.numbers[0], "+", StepResult(len(steps) - 1)))
         return Plan(tuple(steps))
 
-    def distractor_at(self, place: int) -> Distractor | None:
-        """Return the distractor before the event at a place; None if there is none."""
-        if self.distractor is None or self.distractor[0] != place:
-            return None
-        return self.distractor[1]
+    def distractors_at(self, place: int) -> list[Distractor]:
+        """Return the distractors before the event at a place."""
+        return [distractor for at, distractor in self.distractors if at == place]
 
 
 def opening_steps(opening: str, n: tuple[int, ...]) -> list[Step]:
@@ -114,12 +114,22 @@ def draw_skeleton(random: Random, opening: str, events: int, d: Difficulty) -> S
         if not 1 <= value <= d.bound:
             return None
         drawn_events.append(event)
-    distractor = None
+    distractors: tuple[tuple[int, Distractor], ...] = ()
     if opening != "compared" and random.random() < d.distractors:
         number = Distractor(random.randrange(4), random.randint(2, d.amount))
-        distractor = (random.randrange(events), number)
+        distractors = ((random.randrange(events), number),)
     return Skeleton(
-        opening=opening, numbers=numbers, events=tuple(drawn_events), distractor=distractor
+        opening=opening, numbers=numbers, events=tuple(drawn_events), distractors=distractors
+    )
+
+
+def draw_distractors(
+    random: Random, events: int, d: Difficulty
+) -> tuple[tuple[int, Distractor], ...]:
+    """Draw one distractor of each kind of sentence, in an order and at places that are drawn."""
+    kinds = random.sample(range(KINDS), KINDS)
+    return tuple(
+        (random.randrange(events), Distractor(kind, random.randint(2, d.amount))) for kind in kinds
     )
 
 
@@ -138,9 +148,19 @@ def draw_event(random: Random, compared: bool, d: Difficulty) -> tuple[Event, st
 
 def story(random: Random, opening: str, events: int, d: Difficulty, language: str) -> Draft:
     """Draw a story in one language whose values are all within the bounds."""
+    return story_of(draw_within(random, opening, events, d), random.getrandbits(32), language)
+
+
+def draw_within(random: Random, opening: str, events: int, d: Difficulty) -> Skeleton:
+    """Draw a story whose values are all within the bounds."""
     while (skeleton := draw_skeleton(random, opening, events, d)) is None:
         pass
-    write_question = partial(write_story, skeleton, language, random.getrandbits(32))
+    return skeleton
+
+
+def story_of(skeleton: Skeleton, seed: int, language: str) -> Draft:
+    """Return the draft of a story in a language, with words drawn by `seed`."""
+    write_question = partial(write_story, skeleton, language, seed)
     return Draft(kind="story", write_question=write_question, plan=skeleton.plan, language=language)
 
 
@@ -151,8 +171,7 @@ def write_story(skeleton: Skeleton, language: str, seed: int) -> str:
     names = {"name": people[0], "other": people[-1], "thing": random.choice(phrases.things)}
     sentences = [phrases.openings[skeleton.opening].format(n=skeleton.numbers, **names)]
     for place, event in enumerate(skeleton.events):
-        distractor = skeleton.distractor_at(place)
-        if distractor is not None:
+        for distractor in skeleton.distractors_at(place):
             phrase = phrases.distractors[distractor.kind]
             sentences.append(phrase.format(d=distractor.amount, **names))
         if skeleton.opening == "compared":

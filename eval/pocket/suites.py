@@ -72,9 +72,14 @@ def exercises(random: Random, turn: int) -> Draft:
 
 def grades(random: Random, turn: int) -> Draft:
     """Draw a Chinese story of 3 to 5 steps; the turns alternate between three openings."""
+    opening, events = grade_story(turn)
+    return story(random, opening, events, STORY, "zh")
+
+
+def grade_story(turn: int) -> tuple[str, int]:
+    """Return the opening and the number of events of a story of 3 to 5 steps."""
     opening, before = (("hoard", 0), ("rate", 1), ("share", 2))[turn % 3]
-    events = 3 + turn // 3 % 3 - before
-    return story(random, opening, max(2, events), STORY, "zh")
+    return opening, max(2, 3 + turn // 3 % 3 - before)
 
 
 SUITES: dict[str, Generator] = {

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from eval.grading import Verdict, grade_as_paper, grade_officially
+from eval.grading.official import official_accuracy
 from eval.grading.paper_extraction import Part
 from eval.json_lines import JsonObject
 from eval.samples.store import Sample
@@ -87,21 +88,18 @@ def official_score(
     problems_by_id = {problem.id: problem for problem in problems}
     rows = samples_by_problem(samples, benchmark.name)
     flat = [sample for row in rows for sample in row]
-    verdicts = iter(
-        grade_officially(
-            [sample.output for sample in flat],
-            [problems_by_id[sample.id] for sample in flat],
-            benchmark.official,
-        )
+    verdicts = grade_officially(
+        [sample.output for sample in flat],
+        [problems_by_id[sample.id] for sample in flat],
+        benchmark.official,
     )
-    counted = [
-        [v.correct for v in (next(verdicts) for _ in row) if v.correct is not None] for row in rows
-    ]
-    values = [sum(row) / len(row) for row in counted if row]
-    errors = len(flat) - sum(map(len, counted))
+    k = len(rows[0])
+    correct = [[v.correct for v in verdicts[i : i + k]] for i in range(0, len(flat), k)]
+    values = [value for row in correct if (value := official_accuracy(row)) is not None]
+    errors = sum(row.count(None) for row in correct)
     if not values:
         return {"rule": benchmark.official, "score": None, "interval": None, "errors": errors}
-    estimate = official_estimate(values, len(rows[0]))
+    estimate = official_estimate(values, k)
     return {
         "rule": benchmark.official,
         "score": 100 * estimate.value,

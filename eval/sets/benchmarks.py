@@ -17,6 +17,7 @@ from eval.nano import NANO_VERSION
 from eval.nano.splits import TASKS, nano_problems
 from eval.nano.task import Task
 from eval.pocket import GENERATOR_VERSION
+from eval.pocket.distracted import MOST, SIZE, distracted_problems
 from eval.pocket.suites import DRAWS, SIZES
 from eval.registered import find_row
 from eval.sets.fewshot import FEW_SHOT, PAL, PROGRAMS, SHOTS, Shots
@@ -262,6 +263,21 @@ def pocket(name: str, title: str, language: str, style: str) -> Benchmark:
     )
 
 
+def distracted(distractors: int) -> Benchmark:
+    """Return the Chinese stories of the pocket world with this number of distractors in each."""
+    return Benchmark(
+        name=f"pocket-distractors-{distractors}",
+        title=f"pocket CMATH, {distractors} distractors",
+        language="zh",
+        n=SIZE,
+        max_tokens=200,
+        generator=Generator(
+            partial(distracted_problems, distractors), GENERATOR_VERSION, draws=DRAWS
+        ),
+        in_turn=True,
+    )
+
+
 def nano(task: Task) -> Benchmark:
     """Return the suite of a nano task, whose questions are prompts as they stand."""
     return Benchmark(
@@ -335,6 +351,7 @@ ROWS = (
     pocket("pocket-math", "pocket MATH", "en", "latex"),
     pocket("pocket-mgsm-zh", "pocket MGSM-zh", "zh", "number"),
     pocket("pocket-cmath", "pocket CMATH", "zh", "number"),
+    *map(distracted, range(MOST + 1)),
     *map(nano, TASKS.values()),
 )
 BENCHMARKS = {row.name: row for row in ROWS}
