@@ -2,15 +2,15 @@
 
 Where the sources disagree, and what is not the paper's here:
 
-- The table by language was not seen: of the text the average of PaLM-540B stands here and its bounds
-  do not; numbers of PaLM 62B are those of another report.
+- The table by language was not seen. Of the text the average of PaLM-540B stands here and its
+  bounds do not; numbers of PaLM 62B are those of another report.
 - The official rule here is that of simple-evals, which reads the last number after the language's
-  word for "Answer" and loses its sign; `repro score` prints it beside the strict score. DeepSeekMath
-  extracts answers in its own way.
+  word for "Answer" and loses its sign; `repro score` prints it beside the strict score.
+  DeepSeekMath extracts answers in its own way.
 - The paper asks with 6 worked examples in the language. Here models answer without examples.
 - At 250 problems one standard error at 79.6 is 2.5 points.
-- At the small scale the languages are English and Chinese, with the same stories of the pocket world
-  in both. PaLM and GPT-3 are not asked here: the model is another one.
+- At the small scale the languages are English and Chinese, with the same stories of the pocket
+  world in both. PaLM and GPT-3 are not asked here: the model is another one.
 """
 
 from core.claims import START, Claim, Expected, Untestable, score
