@@ -15,10 +15,10 @@ from core.claims import START, Claim, Expected, law, least, score
 from core.paper import Evaluation, Paper, printed
 
 LAWS = "eval.stats.pass_at_k"
-LOW, HIGH = 0.2, 0.8  # temperatures
+LOW, HIGH = 0.2, 0.8  # temperatures; pass@1 is the mean of all samples
 ONE, MANY = (
     {t: score("math500", metric=metric, temperature=t).of(START) for t in (LOW, HIGH)}
-    for metric in ("pass@1", "pass@100")
+    for metric in ("avg@200", "pass@100")
 )
 EXPECTED, TRUTH = law(f"{LAWS}:expected", 20), law(f"{LAWS}:truth")
 
@@ -34,7 +34,7 @@ PAPER = Paper(
             samples=200,
             temperature=temperature,
             top_p=0.95,
-            metrics=("pass@1", "pass@10", "pass@100"),
+            metrics=("pass@10", "pass@100"),
             passage="paper",
         )
         for temperature in (LOW, HIGH)
@@ -51,7 +51,7 @@ PAPER = Paper(
             ("GPT-Neo", "2.7B"): (6.41, 11.27, 21.37),
         },
     ),
-    profiles={"cpu": {"twins": {"math500": "pocket-math"}, "eval_limit": 20}},
+    profiles={"cpu": {"twins": {"math500": "pocket-math"}, "eval_limit": 40}},
     claims=(
         Claim(
             "passk-unbiased",
@@ -79,7 +79,7 @@ PAPER = Paper(
             least(ONE[LOW] - ONE[HIGH], MANY[HIGH] - MANY[LOW]) > 0,
             mechanism="sampling",
             acts=MANY[HIGH] - ONE[HIGH] >= 10.0,
-            expects=Expected(effect=19.0, spread=4.0),
+            expects=Expected(effect=11.0, spread=4.0),
         ),
     ),
 )

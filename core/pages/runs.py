@@ -5,13 +5,14 @@ from typing import TypeAlias
 
 from core.families.table import find_family
 from core.paper import Layout, Paper
+from core.records.metric_names import metric_names
 from core.records.schema import Record, RunRecord, ScoreRow, runs_of
 from eval.errors import BadValue
 from eval.sets.benchmarks import find_benchmark_or_none
 from eval.tables.seed_intervals import LIMITED, mean_cell
 from eval.tables.table import Block, Cell, Column, Row, Section, Table, disambiguate_columns
 
-Measured: TypeAlias = tuple[str, str]  # benchmark and metric
+Measured: TypeAlias = tuple[str, str]  # benchmark and name of the metric
 ByArm: TypeAlias = Mapping[str, Sequence[RunRecord]]
 
 HEADS = ("Model", "Size")
@@ -92,7 +93,13 @@ def scores_in(runs: Iterable[RunRecord]) -> list[ScoreRow]:
 
 def measured_in(runs: Iterable[RunRecord]) -> list[Measured]:
     """Return the measured benchmarks and metrics, each pair once, in the order of the columns."""
-    return list(dict.fromkeys((row["benchmark"], row["metric"]) for row in scores_in(runs)))
+    named = (
+        (row["benchmark"], metric)
+        for run in runs
+        for rows in (run["start_scores"], run["scores"])
+        for row, metric in zip(rows, metric_names(rows), strict=True)
+    )
+    return list(dict.fromkeys(named))
 
 
 def modes_of(runs: Iterable[RunRecord]) -> list[str]:
@@ -174,7 +181,7 @@ def cells(
 
 
 def score_of(run: RunRecord, field: str, key: tuple[str, str, str]) -> ScoreRow | None:
-    """Return a run's score by benchmark, mode and metric, None if it has none.
+    """Return a run's score by benchmark, mode and name of the metric, None if it has none.
 
     Benchmarks with one twin share its samples, so equal scores count as one.
 
@@ -182,7 +189,11 @@ def score_of(run: RunRecord, field: str, key: tuple[str, str, str]) -> ScoreRow 
         BadValue: there are two scores from different samples.
     """
     rows = run["start_scores"] if field == "start_scores" else run["scores"]
-    rows_of_key = [row for row in rows if (row["benchmark"], row["mode"], row["metric"]) == key]
+    rows_of_key = [
+        row
+        for row, metric in zip(rows, metric_names(rows), strict=True)
+        if (row["benchmark"], row["mode"], metric) == key
+    ]
     if len({(row["digest"], row["value"]) for row in rows_of_key}) > 1:
         raise BadValue(
             f"{', '.join(key)}: {len(rows_of_key)} different scores in {field} of one run"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import cast
 
+from core.records.metric_names import metric_names
 from core.records.schema import AtKCurves, Record, RunRecord, ScoreRow
 from core.settings.run_settings import HELD_OUT
 
@@ -38,12 +39,13 @@ def own_sets(run: RunRecord) -> dict[str, str]:
     """Return the digest of each set of samples that the policy of a run answered, by its name.
 
     Names are `scores/SUITE/MODE/METRIC`, `at_k/SUITE` and `held_out/STEP`, the last of a benchmark
-    `held_out/SUITE/STEP`. Scores of several metrics of the same samples are one set, by the first.
+    `held_out/SUITE/STEP`, with a METRIC as of `metric_names`. Scores of several metrics of the same
+    samples are one set, by the first.
     """
     sets: dict[str, str] = {}
-    for row in run["scores"]:
+    for row, metric in zip(run["scores"], metric_names(run["scores"]), strict=True):
         if row["digest"] not in sets.values():
-            sets[f"scores/{row['benchmark']}/{row['mode']}/{row['metric']}"] = row["digest"]
+            sets[f"scores/{row['benchmark']}/{row['mode']}/{metric}"] = row["digest"]
     for suite, change in run["sampling"].items():
         sets[f"at_k/{suite}"] = change["after"]["digest"]
     for name, digest in held_out_digests(run).items():

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from core.records.metric_names import key_of, temperature_of
 from core.records.run_samples import read_run_samples
 from core.records.schema import RunRecord, ScoreRow
 from core.settings.canonical import as_text
@@ -64,7 +65,7 @@ def scores_apart(before: RunRecord, after: RunRecord) -> Iterator[ScoreChange]:
     """
     for old in before["scores"]:
         for new in after["scores"]:
-            if key_of(old) != key_of(new):
+            if settings_of(old) != settings_of(new):
                 continue
             if not is_share(old["metric"]):
                 yield ScoreChange(old, new)
@@ -82,9 +83,9 @@ def is_share(metric: str) -> bool:
     return metric == "top1" or metric.startswith("avg@")
 
 
-def key_of(row: ScoreRow) -> tuple[str, str, str]:
-    """Return the benchmark, mode and metric, which comparable scores share."""
-    return row["benchmark"], row["mode"], row["metric"]
+def settings_of(row: ScoreRow) -> tuple[object, ...]:
+    """Return the benchmark, mode, metric and temperature, which comparable scores share."""
+    return *key_of(row), temperature_of(row)
 
 
 def changed_answers(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[ChangedAnswer]:

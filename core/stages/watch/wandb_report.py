@@ -8,6 +8,7 @@ from statistics import mean
 from typing import Any
 
 from core.paper import Paper
+from core.records.metric_names import metric_names
 from core.records.schema import Record, RunRecord, runs_of
 from core.records.verdict_row import VerdictRow
 from core.settings.canonical import digest_of
@@ -90,7 +91,7 @@ def mean_scores(runs: Iterable[RunRecord]) -> dict[str, float]:
     """Return the mean of every score over the seeds, by `score/arm/benchmark/mode/metric`."""
     values: defaultdict[str, list[float]] = defaultdict(list)
     for run in runs:
-        for row in run["scores"]:
-            name = "/".join(("score", run["arm"], row["benchmark"], row["mode"], row["metric"]))
+        for row, metric in zip(run["scores"], metric_names(run["scores"]), strict=True):
+            name = "/".join(("score", run["arm"], row["benchmark"], row["mode"], metric))
             values[name].append(row["value"])
     return {name: mean(scores) for name, scores in values.items()}
