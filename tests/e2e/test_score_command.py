@@ -80,6 +80,22 @@ def test_both_graders_stand_side_by_side(repro, tmp_path):
     assert PROBLEMS[number].id in shown
 
 
+def test_the_official_rule_is_a_third_count(repro, tmp_path, monkeypatch):
+    """GSM8K's own rule accepts `#### N` alone, with N written as the reference is."""
+    benchmark = replace(find_benchmark("pocket-math"), official="gsm8k")
+    monkeypatch.setitem(BENCHMARKS, "pocket-math", benchmark)
+    forms = ["#### {}", r"\boxed{{{}}}", "#### {}.0", "#### 98765"]
+    wholes = [p for p in PROBLEMS if p.answer.isdecimal()]
+    rows = [
+        {"id": p.id, "output": forms[i % 4].format(p.answer)} for i, p in enumerate(wholes[:40])
+    ]
+    command = ("score", write(tmp_path / "o.jsonl", rows), "--benchmark", "pocket-math")
+    (score,) = json.loads(repro(*command, "--json").stdout)
+    assert (score["score"], score["official"]["score"]) == (75.0, 25.0)
+    assert score["official"]["errors"] == 0
+    assert "top1 by the benchmark's official rule: 25.0 (" in repro(*command).stdout
+
+
 def test_the_doctor_tries_a_verifier(repro):
     result = repro("doctor", "--verifier", "pocket-cmath", "--json")
     assert result.exit_code == 0, result.output

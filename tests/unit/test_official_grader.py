@@ -10,11 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.laws.official_rules import (
+    cmath_accuracy,
+    equal_texts,
+    gain_without_errors,
+    math_matches,
+)
 from eval.errors import UnknownName
 from eval.grading import grade_many, grade_officially
 from eval.grading.official import mgsm_answer
 from eval.grading.official_cmath import candidates
 from eval.grading.official_math import is_equivalent, normal_form
+from eval.samples.side_by_side import official_score
+from eval.samples.store import Sample
 from eval.sets.benchmarks import find_benchmark
 from eval.sets.problem import Problem
 
@@ -138,6 +146,50 @@ def test_cmath_leaves_errors_out_of_the_denominator():
     assert counted == [True, True, True, False, None]
     assert verdict("cmath", " ", "1").correct is None
     assert verdict("cmath", "请求已超时", "1").correct is None
+
+
+def replied(replies, answers, benchmark):
+    """The samples of these replies, two to a problem, and the problems."""
+    problems = [Problem(id=f"p{i}", question="q", answer=a) for i, a in enumerate(answers)]
+    samples = [
+        Sample(
+            benchmark=benchmark.name,
+            id=f"p{i // 2}",
+            sample=i % 2,
+            output=reply,
+            tokens=1,
+            truncated=False,
+            extracted=None,
+            correct=None,
+            rule="none",
+            reason="",
+        )
+        for i, reply in enumerate(replies)
+    ]
+    return samples, problems
+
+
+def test_the_official_score_is_a_mean_over_problems_without_their_errors():
+    cmath = find_benchmark("cmath")
+    replies = ["是1。", "", "是2。", "是9。", "timeout", "timeout"]
+    found = official_score(*replied(replies, "123", cmath), cmath)
+    assert found is not None
+    assert (found["score"], found["errors"]) == (75.0, 3)  # 1 of 1, 1 of 2, and none at all
+    assert found["interval"][0] <= 75.0 <= found["interval"][1]
+    nothing = official_score(*replied(["", ""], "1", cmath), cmath)
+    assert nothing == {"rule": "cmath", "score": None, "interval": None, "errors": 2}
+    pocket = find_benchmark("pocket-cmath")
+    assert official_score(*replied(replies, "123", pocket), pocket) is None
+
+
+def test_laws_of_the_rules_count_more_than_equal_texts():
+    assert sum(math_matches()) > 2 * sum(equal_texts())
+    assert all(n == 1 for n in equal_texts())
+    assert all(a >= b for a, b in zip(cmath_accuracy(2), cmath_accuracy(1), strict=True))
+    assert sum(cmath_accuracy(2)) > sum(cmath_accuracy(1))
+    gains = gain_without_errors(5)
+    assert min(gains) == 0.0
+    assert max(gains) == pytest.approx(1 - 1 / 5)  # one right reply beside four errors
 
 
 def test_another_thread_reaches_the_same_verdicts():

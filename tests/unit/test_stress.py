@@ -9,7 +9,8 @@ from core.rewards import Accuracy
 from core.rewards.verifiers import check_rewards, verifier_of
 from eval.errors import BadValue
 from eval.grading.stress import EXPECTED, stress
-from eval.sets.benchmarks import BENCHMARKS, find_benchmark
+from eval.pocket.suites import SUITES
+from eval.sets.benchmarks import find_benchmark
 from eval.sets.prompts import with_request
 
 
@@ -34,7 +35,7 @@ def failures(judge) -> set[str]:
     return {trial.name for trial in stress(verifier, POCKET) if not trial.passed}
 
 
-@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name.startswith("pocket")])
+@pytest.mark.parametrize("name", SUITES)
 @pytest.mark.parametrize("reward", [Accuracy(), Accuracy(right=0.5, wrong=-1.0)])
 def test_the_accuracy_reward_passes(name, reward):
     trials = stress(verifier_of(reward), find_benchmark(name).load()[::50])
