@@ -220,7 +220,8 @@ def test_an_evaluation_by_a_field_splits_its_scores_and_another_does_not(asked):
     _, _, samples = asked
     settings = resolve(CMATH, arguments=("eval_limit=60",)).run
     for way, there in ((CMATH.evaluations[0], True), (Evaluation(), False)):
-        (question,) = questions_of(way, settings)
+        question, *distracted = questions_of(way, settings)
+        assert len(distracted) == 6
         (row,) = score_rows(samples, question)
         assert ("by" in row) == there
         if there:
