@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from core.preference.tpo import TPOTrainer
     from core.preference.xpo import XPOTrainer
     from core.shards.adapters import get_peft_config
+    from core.shards.bema import BEMACallback
     from core.trainers.a2po import A2POTrainer
     from core.trainers.grpo import GRPOTrainer
     from core.trainers.ppo import PPOTrainer
@@ -53,6 +54,7 @@ __all__ = [
     "A2POTrainer",
     "BCOConfig",
     "BCOTrainer",
+    "BEMACallback",
     "CPOConfig",
     "CPOTrainer",
     "DPOConfig",
@@ -94,6 +96,7 @@ _HOMES = {
     "A2POTrainer": "core.trainers.a2po",
     "BCOConfig": "core.configs.bco",
     "BCOTrainer": "core.preference.bco",
+    "BEMACallback": "core.shards.bema",
     "CPOConfig": "core.configs.cpo",
     "CPOTrainer": "core.preference.cpo",
     "DPOConfig": "core.configs.dpo",

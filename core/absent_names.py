@@ -14,7 +14,7 @@ DATA = "it works on datasets alone: `from trl import` it"
 ABSENT: Mapping[str, str] = {  # names of TRL's that nothing here stands for, each with what to do
     **dict.fromkeys(("DistillationConfig", "DistillationTrainer"), NO_TRAINER),
     **dict.fromkeys(("RewardConfig", "RewardTrainer"), NO_TRAINER),
-    **dict.fromkeys(("BEMACallback", "RichProgressCallback", "WeaveCallback"), CALLBACK),
+    **dict.fromkeys(("RichProgressCallback", "WeaveCallback"), CALLBACK),
     "LogCompletionsCallback": "set log_completions=True in GRPOConfig",
     "SyncRefModelCallback": "set sync_ref_model=True in GRPOConfig",
     "create_reference_model": "GRPOTrainer keeps its own reference where beta is above 0",
