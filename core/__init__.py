@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         maybe_convert_to_chatml,
     )
     from core.data.mixture import get_dataset
+    from core.distillation.ssd import SSDTrainer
+    from core.distillation.ssd_config import SSDConfig
     from core.preference.bco import BCOTrainer
     from core.preference.cpo import CPOTrainer
     from core.preference.dpo import DPOTrainer
@@ -77,6 +79,8 @@ __all__ = [
     "RLOOTrainer",
     "SFTConfig",
     "SFTTrainer",
+    "SSDConfig",
+    "SSDTrainer",
     "ScriptArguments",
     "TPOConfig",
     "TPOTrainer",
@@ -119,6 +123,8 @@ _HOMES = {
     "RLOOTrainer": "core.trainers.rloo",
     "SFTConfig": "core.configs.sft",
     "SFTTrainer": "core.trainers.sft",
+    "SSDConfig": "core.distillation.ssd_config",
+    "SSDTrainer": "core.distillation.ssd",
     "ScriptArguments": "core.configs.script",
     "TPOConfig": "core.configs.tpo",
     "TPOTrainer": "core.preference.tpo",

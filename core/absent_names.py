@@ -5,8 +5,8 @@ from importlib.abc import MetaPathFinder
 from types import ModuleType
 
 NO_TRAINER = (
-    "GRPO, RLOO, PPO, A2PO, DPO, CPO, ORPO, TPO, KTO, BCO, OnlineDPO, XPO, NashMD and SFT have "
-    "trainers here"
+    "GRPO, RLOO, PPO, A2PO, DPO, CPO, ORPO, TPO, KTO, BCO, OnlineDPO, XPO, NashMD, SSD and "
+    "SFT have trainers here"
 )
 CALLBACK = "pass TRL's own as a callback: `from trl import` it"
 CHAT = "set the tokenizer's chat template before the trainer is built: `from trl import` it"

@@ -128,10 +128,13 @@ def sample(
 ) -> Generated:
     """Sample one completion for each prompt, each with its own seed.
 
+    Of a prompt with more than `args.longest_prompt` tokens, the last ones are kept.
+
     Raises:
         BadValue: a prompt is empty.
     """
-    prompt_ids = tokenize_prompts(tokenizer, prompts, args.template)
+    whole_ids = tokenize_prompts(tokenizer, prompts, args.template)
+    prompt_ids = [ids[-(args.longest_prompt or len(ids)) :] for ids in whole_ids]
     if not all(prompt_ids):
         raise BadValue("a prompt has no tokens: take the rows with an empty prompt out")
     sampling = sampling_options(args, tokenizer, eos_token_ids)

@@ -186,6 +186,11 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         return 1
 
     @property
+    def longest_prompt(self) -> int | None:
+        """Number of tokens to which prompts are cut, from the left; None cuts none."""
+        return None
+
+    @property
     def reads_reference(self) -> bool:
         """True if a loss or rewards read log-probabilities of the reference."""
         return False

@@ -161,12 +161,12 @@ def test_experts_without_the_loss_are_warned_about(kind, changes, coefficient, w
     assert any("trained without; set router_aux_loss_coef" in line for line in heard.lines) is warns
 
 
-ONLINE = {"OnlineDPOTrainer", "XPOTrainer", "NashMDTrainer"}  # which refuse a weight of that loss
-TRAINERS = [name for name in core.__all__ if name.endswith("Trainer") and name not in ONLINE]
+REFUSING = {"OnlineDPOTrainer", "XPOTrainer", "NashMDTrainer", "SSDTrainer"}
+TRAINERS = [name for name in core.__all__ if name.endswith("Trainer") and name not in REFUSING]
 
 
-@pytest.mark.parametrize("name", sorted(ONLINE))
-def test_online_trainers_refuse_to_balance_experts(name, tmp_path):
+@pytest.mark.parametrize("name", sorted(REFUSING))
+def test_trainers_without_that_loss_refuse_to_balance_experts(name, tmp_path):
     config = getattr(core, name.replace("Trainer", "Config"))
     with pytest.raises(ValueError, match="router_aux_loss_coef"):
         config(output_dir=str(tmp_path), use_cpu=True, router_aux_loss_coef=0.1)

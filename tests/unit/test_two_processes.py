@@ -4,6 +4,7 @@ from importlib.util import find_spec
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from same_batch import differences, weights_of
 from two_processes import CASES, launch, run
 
@@ -86,3 +87,13 @@ def test_both_processes_end_with_one_model(pair):
     first, second = pair[1]
     for case in CASES:
         assert torch.equal(first[case][1], second[case][1])
+
+
+def test_the_average_of_two_processes_is_that_of_one(pair, alone, folder, build_llama):
+    del alone  # has written its own
+    paths = [folder / "one", *sorted((folder / pair[0]).iterdir())[:1]]
+    one, two = (load_file(path / "bema/model.safetensors") for path in paths)
+    start = dict(build_llama().named_parameters())
+    assert one.keys() == two.keys()
+    assert max((one[n] - two[n]).abs().max() for n in one) < BOUND
+    assert max((one[n] - start[n]).abs().max() for n in start) > 20 * BOUND

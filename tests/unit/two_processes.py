@@ -20,6 +20,7 @@ from core import (
     A2POTrainer,
     BCOConfig,
     BCOTrainer,
+    BEMACallback,
     GRPOTrainer,
     KTOConfig,
     KTOTrainer,
@@ -226,7 +227,7 @@ def regressed(folder, out, processes):
     return grpo(folder, out, processes, rollout=rollout, **ours)
 
 
-def sft(folder, out, processes):
+def sft(folder, out, processes, **arguments):
     texts = [f"{i}+{i}={2 * i}" * (1 + i % 3) for i in range(16)]
     return SFTTrainer(
         model=AutoModelForCausalLM.from_pretrained(folder),
@@ -239,7 +240,13 @@ def sft(folder, out, processes):
         ),
         train_dataset=Dataset.from_dict({"text": texts}),
         processing_class=AutoTokenizer.from_pretrained(folder),
+        **arguments,
     )
+
+
+def averaged(folder, out, processes):
+    """Fine-tuning whose averaged weights are saved beside it."""
+    return sft(folder, out, processes, callbacks=[BEMACallback(update_freq=1)])
 
 
 WHOLE_STEPS = {"batch_scope": "step", "gradient_accumulation_steps": 2, "num_train_epochs": 2}
@@ -332,8 +339,34 @@ def online(method, **changes):
     return build
 
 
+def distilled(folder, out, processes):
+    """The policy's own completions, of which some are left out."""
+
+    class Played(core.SSDTrainer):
+        def generate(self, rows):
+            rollout = completion_of_its_place([3, 10, 12, 15])
+            return call_rollout(rollout, self.tokenizer, rows, self)
+
+    return Played(
+        model=AutoModelForCausalLM.from_pretrained(folder),
+        args=core.SSDConfig(
+            output_dir=str(out),
+            per_device_train_batch_size=4 // processes,
+            learning_rate=1e-3,
+            num_train_epochs=2,
+            adam_epsilon=1e-3,
+            max_completion_length=12,
+            **QUIET,
+        ),
+        train_dataset=sums(8),
+        processing_class=AutoTokenizer.from_pretrained(folder),
+    )
+
+
 CASES = {
     "sft": sft,
+    "averaged": averaged,
+    "distilled": distilled,
     "dpo": of_pairs("DPO"),
     "aot": of_pairs("DPO", loss_type=["aot", "aot_unpaired", "sft"], **WHOLE_STEPS),
     "orpo": of_pairs("ORPO"),
