@@ -228,6 +228,7 @@ ROWS = (
     hub("openthoughts3", "open-thoughts/OpenThoughts3-1.2M", licence="Apache-2.0"),
     hub("rstar-coder-seed", "microsoft/rStar-Coder", licence="CC-BY-4.0", config="seed_sft"),
     hub("tulu-3-sft", "allenai/tulu-3-sft-mixture", MESSAGES, "ODC-BY-1.0"),
+    folder("tulu-3-sft-filtered", ("prompt", "completion")),
     hub("tulu-3-rlvr", "allenai/RLVR-GSM-MATH-IF-Mixed-Constraints", n=29_946),
     hub("dolly-15k", "databricks/databricks-dolly-15k", licence="CC-BY-SA-3.0", n=15_011),
     hub("sciknoweval", "hicai-zju/SciKnowEval", split="test"),
