@@ -20,6 +20,7 @@ from core.families.ppo import PPO
 from core.families.rejection import RejectionSampling
 from core.families.rloo import RLOO
 from core.families.sft import SFT
+from core.families.ssd import SSD
 from core.families.tpo import TPO
 from eval.errors import UnknownName
 
@@ -29,6 +30,7 @@ ROWS: tuple[Family, ...] = (
     PPO(),
     A2PO(),
     SFT(),
+    SSD(),
     DPO(),
     CPO(),
     ORPO(),
