@@ -8,18 +8,40 @@ Where the sources disagree, and what is not the paper's here:
   0.6 and 0.95, the settings of an evaluation: a temperature below 1 flattens no head.
 - The repository drops the shortest tenth of the answers, TRL the empty ones and short lines. The
   answers of the pocket world are all short, and none of them is dropped at `cpu`.
+- The paper does not filter. In the pocket world, where samples can be graded, all of them are
+  compared with the right ones, as data of two trainings of equal length.
 - LiveCodeBench is no benchmark here; gains on easy and hard problems were read from a summary.
 """
 
-from core.claims import Claim, Untestable, law, least
+from core.claims import Claim, Untestable, law, least, score
 from core.paper import Paper, because, cite, printed
+from core.rewards import Accuracy
 
 LAWS = "core.laws.self_distillation"
 NO_GRAMMAR = Untestable(
     "needs a world of positions with one valid token and positions with several, and the mass of "
     "tokens outside the start's nucleus there"
 )
+SOLVED = score("gsm8k")
 NUCLEUS = Untestable("no quantity of a run is the mass or the entropy of the start's nucleus")
+
+
+def sampled(prompts: int, least_reward: float) -> dict[str, object]:
+    """Return a preparation of the start's answers with a reward of at least `least_reward`.
+
+    Its temperature and nucleus are those of the paper. There is no limit of 20 tokens.
+    """
+    return {
+        "family": "rejection-sampling",
+        "rewards": (Accuracy(),),
+        "per_seed": True,
+        "num_generations": 1,
+        "temperature": 1.6,
+        "top_p": 0.8,
+        "least_reward": least_reward,
+        "at": {"cpu": {"num_prompts": prompts}},
+    }
+
 
 PAPER = Paper(
     slug="ssd",
@@ -62,7 +84,14 @@ PAPER = Paper(
         because("A temperature below 1 sharpens, and TRL's own script has 1.6.", "temperature"),
         because("TRL's own script has 0.8.", "top_p"),
     ),
-    arms={"ssd": {}, "moving-sampler": {"rollout_policy": "policy"}},
+    # 28 % of the samples of a trial were right: both data sets have about 3,300 rows.
+    preparations={"answers": sampled(3_300, 0.0), "right-answers": sampled(12_000, 1.0)},
+    arms={
+        "ssd": {},
+        "moving-sampler": {"rollout_policy": "policy"},
+        "unfiltered": {"family": "sft", "data": "prepared:answers"},
+        "filtered": {"family": "sft", "data": "prepared:right-answers"},
+    },
     profiles={"cpu": {"filter_empty": False}},
     claims=(
         Claim(
@@ -83,6 +112,12 @@ PAPER = Paper(
             "No decoding temperature of the start gives as many distinct valid strings.",
             NO_GRAMMAR,
         ),
-        Claim("ssd-unverified-ok", "Filtering by validity changes little.", NO_GRAMMAR),
+        Claim(
+            "ssd-unverified-ok",
+            "Fine-tuning on all samples scores within 3 points of fine-tuning on the right ones.",
+            SOLVED.of("unfiltered").about(SOLVED.of("filtered"), within=3.0),
+            mechanism="data",
+            healthy=("filtered",),  # the claim is on what unverified samples do
+        ),
     ),
 )
