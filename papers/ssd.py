@@ -49,7 +49,7 @@ PAPER = Paper(
     arxiv="2604.01193",
     family="ssd",
     config=(
-        cite("s2", rollout_policy="reference"),
+        cite("paper", rollout_policy="reference"),
         cite("TRL's script", temperature=1.6, top_k=20, top_p=0.8, lr_scheduler_type="cosine"),
         cite("TRL's script", gradient_accumulation_steps=32, num_train_epochs=1.0),
         cite("repository", max_completion_length=65_536),
