@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from core.preference.orpo import ORPOTrainer
     from core.preference.tpo import TPOTrainer
     from core.preference.xpo import XPOTrainer
+    from core.scoring.config import PRMConfig, RewardConfig
+    from core.scoring.prm import PRMTrainer
+    from core.scoring.reward import RewardTrainer
     from core.shards.adapters import get_peft_config
     from core.shards.bema import BEMACallback
     from core.trainers.a2po import A2POTrainer
@@ -75,8 +78,12 @@ __all__ = [
     "OnlineDPOTrainer",
     "PPOConfig",
     "PPOTrainer",
+    "PRMConfig",
+    "PRMTrainer",
     "RLOOConfig",
     "RLOOTrainer",
+    "RewardConfig",
+    "RewardTrainer",
     "SFTConfig",
     "SFTTrainer",
     "SSDConfig",
@@ -119,8 +126,12 @@ _HOMES = {
     "OnlineDPOTrainer": "core.preference.online_dpo",
     "PPOConfig": "core.configs.ppo",
     "PPOTrainer": "core.trainers.ppo",
+    "PRMConfig": "core.scoring.config",
+    "PRMTrainer": "core.scoring.prm",
     "RLOOConfig": "core.configs.rloo",
     "RLOOTrainer": "core.trainers.rloo",
+    "RewardConfig": "core.scoring.config",
+    "RewardTrainer": "core.scoring.reward",
     "SFTConfig": "core.configs.sft",
     "SFTTrainer": "core.trainers.sft",
     "SSDConfig": "core.distillation.ssd_config",

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from core.bounded_templates import Tokenizer, apply_template
+from core.forward.scores import end_scores
 from core.rewards.completions import Completion, completion_text
 
 
@@ -34,7 +35,8 @@ class RewardModel:
             padding_side="right",
             add_special_tokens=False,
         ).to(next(self.model.parameters()).device)
-        return self.model(**inputs).logits[:, 0].float().cpu()
+        scores = end_scores(self.model, inputs["input_ids"], inputs["attention_mask"])
+        return scores[:, 0].float().cpu()
 
     def text(self, prompt: Completion, completion: Completion) -> str:
         """Concatenate a prompt and its completion; messages go through the chat template."""

@@ -4,11 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 from torch import nn
-from transformers import (
-    AutoModelForSequenceClassification,
-    PretrainedConfig,
-    PreTrainedTokenizerBase,
-)
+from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from core.collect.reward_calls import SHARED, RewardFunction, UncheckedReward, with_unique_names
 from core.collect.reward_model import RewardModel
@@ -19,7 +15,8 @@ from core.data.chatml import to_chatml
 from core.data.streams import check_dataset, columns_of
 from core.errors import MissingColumn
 from core.losses.estimators import ESTIMATORS, NEEDS
-from core.models.load import load_keywords, own_tokenizer, reading
+from core.models.load import load_keywords, own_tokenizer
+from core.models.scorers import REWARD_HEAD, load_scorer
 from eval.errors import BadValue
 
 RewardSource = str | nn.Module | UncheckedReward
@@ -98,19 +95,16 @@ def reward_function(
 
 
 def reward_model(name: str, keywords: Mapping[str, object]) -> nn.Module:
-    """Load a sequence classifier with one label.
+    """Load a sequence classifier with one label, adapters merged into it.
 
     Raises:
-        BadValue: its files lack weights, which would be initialised at random.
-        BadValue, DamagedFile, MissingFile: it cannot be loaded, see `reading`.
+        BadValue: its files lack the head, which would be initialised at random.
+        BadValue, DamagedFile, MissingFile, UnknownName: it cannot be loaded, see `load_scorer`.
     """
-    with reading(name, name):
-        model, loaded = AutoModelForSequenceClassification.from_pretrained(
-            name, num_labels=1, output_loading_info=True, **keywords
-        )
-    if missing := sorted(loaded["missing_keys"]):
+    model, new_weights = load_scorer(name, REWARD_HEAD, **keywords)
+    if new_weights:
         raise BadValue(
-            f"reward model {name}: its files lack {', '.join(missing)}: expected a trained "
+            f"reward model {name}: its files lack {', '.join(new_weights)}: expected a trained "
             "sequence classifier with one label"
         )
     return model

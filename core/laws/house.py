@@ -151,6 +151,16 @@ LAWS: tuple[Claim, ...] = (
         "equations.label_equations:baseline_errors",
     ),
     _equal(
+        "pair-rewards",
+        "A reward model pays -log sigma of the gap less its margin, and the squared sum weighted.",
+        "equations.scoring_equations:pair_errors",
+    ),
+    _equal(
+        "step-labels",
+        "The label of a step costs -log of its probability among all labels.",
+        "equations.scoring_equations:step_errors",
+    ),
+    _equal(
         "online-pairs",
         "The loss of a sampled pair is that of its paper's equation, XPO's with its bonus.",
         "equations.online_equations:online_errors",

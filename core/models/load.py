@@ -141,16 +141,28 @@ def load_adapters(folder: Path, dtype: torch.dtype | str) -> PreTrainedModel:
     Raises:
         BadValue: peft is not installed.
     """
+    return merge_adapters(load_policy(adapter_base(folder), dtype), folder)
+
+
+def adapter_base(folder: Path) -> str:
+    """Return the name of the model that the adapters of a peft folder are for.
+
+    Raises:
+        BadValue: peft is not installed.
+    """
     if find_spec("peft") is None:
         raise BadValue(
             f"{folder} holds adapters, and peft is not installed: pip install 'repro-papers[peft]'"
         )
-    from peft import PeftModel
-
     with reading(str(folder), str(folder)):
         config = json.loads((folder / ADAPTERS).read_text(encoding="utf-8"))
-        base = config["base_model_name_or_path"]
-    model = load_policy(str(base), dtype)
+        return str(config["base_model_name_or_path"])
+
+
+def merge_adapters(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
+    """Return a model with the adapters of a peft folder merged into its weights."""
+    from peft import PeftModel
+
     with reading(str(folder), str(folder)):
         wrapped: Any = PeftModel.from_pretrained(model, str(folder))
     return wrapped.merge_and_unload()

@@ -78,13 +78,14 @@ class AnswerTrainer(OfflineTrainer):
         callbacks: list[TrainerCallback] | None,
         optimizers: tuple[Optimizer | None, LambdaLR | None],
         peft_config: "PeftConfig | None",
+        optimizer_cls_and_kwargs: tuple[type[Optimizer], dict[str, Any]] | None = None,
     ):
         check_dataset(train_dataset, "train_dataset")
         # Set before transformers does, as `prepared` reads it.
         self.args = args = resolve_settings(args, self._config, model, self._name)
         check_streams(args, train_dataset, eval_dataset)
         set_seed(args.seed)  # of the adapters
-        policy, self.tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
+        policy, self.tokenizer = self.load(model, processing_class, peft_config)
         check_decoder(policy)
         if args.disable_dropout:
             without_dropout(policy)
@@ -95,12 +96,22 @@ class AnswerTrainer(OfflineTrainer):
             processing_class=self.tokenizer,
             callbacks=callbacks or [],
             optimizers=optimizers,
+            optimizer_cls_and_kwargs=optimizer_cls_and_kwargs,
             data_collator=cast(Any, data_collator or self.collator()),  # Any: transformers' type
             train_dataset=self.prepared(train_dataset),
             eval_dataset=self.evaluation_rows(eval_dataset),
         )
         check_launch(self)
         self.model_accepts_loss_kwargs = True  # the loss divides by the rows of the whole step
+
+    def load(
+        self,
+        model: str | PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase | None,
+        peft_config: "PeftConfig | None",
+    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """Return the model to train and its tokenizer, see `policy_and_tokenizer`."""
+        return policy_and_tokenizer(model, tokenizer, peft_config, self.args)
 
     @abstractmethod
     def collator(self) -> Callable[..., dict[str, Tensor]]:

@@ -175,7 +175,7 @@ def policy_tokenizer(
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     model.config.get_text_config().pad_token_id = tokenizer.pad_token_id
-    if model.generation_config is not None:
+    if getattr(model, "generation_config", None) is not None:  # of a model that can generate
         model.generation_config.pad_token_id = tokenizer.pad_token_id
     return tokenizer
 

@@ -1,5 +1,6 @@
 """Special tokens and the chat template of the settings, in tokenizer and model."""
 
+from collections.abc import Callable
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -28,6 +29,7 @@ def policy_and_tokenizer(
     args: BaseConfig,
     *,
     virtual_tokens: bool = False,
+    load: Callable[[str | PreTrainedModel, BaseConfig], PreTrainedModel] = policy_model,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return the model to train and its tokenizer, with the adapters and tokens of the settings.
 
@@ -37,8 +39,9 @@ def policy_and_tokenizer(
         peft_config: The adapters, if there are any.
         args: The settings.
         virtual_tokens: Whether the trainer takes adapters that put tokens before a prompt.
+        load: Returns the model, or loads the named one.
     """
-    base = policy_model(model, args)
+    base = load(model, args)
     base_tokenizer = given_tokenizer(tokenizer, base, args, by_name=isinstance(model, str))
     added = set_vocabulary(base_tokenizer, base, args)
     config = trains_tokens(peft_config, base, added)
@@ -73,7 +76,7 @@ def set_vocabulary(tokenizer: Tokenizer, model: PreTrainedModel, args: BaseConfi
 def set_end(end: int, model: PreTrainedModel) -> None:
     """Add an end token to the model; generation still stops at its earlier ones."""
     model.config.get_text_config().eos_token_id = end
-    settings = cast(GenerationConfig | None, model.generation_config)
+    settings = cast(GenerationConfig | None, getattr(model, "generation_config", None))
     if settings is not None:  # of a model that can generate
         ends_before = cast(int | list[int] | None, settings.eos_token_id)
         ends = [ends_before] if isinstance(ends_before, int) else list(ends_before or [])
@@ -121,7 +124,7 @@ def copy_template(source: Tokenizer, tokenizer: Tokenizer, model: PreTrainedMode
     tokenizer.add_tokens(new)
     tokenizer.eos_token = source.eos_token
     model.config.get_text_config().eos_token_id = tokenizer.eos_token_id
-    if model.generation_config is not None:
+    if getattr(model, "generation_config", None) is not None:
         model.generation_config.eos_token_id = tokenizer.eos_token_id
     rows = model.resize_token_embeddings(len(tokenizer.get_vocab()), MULTIPLE).num_embeddings
     number = 0
@@ -153,7 +156,7 @@ def trains_tokens(
     token_indices = changed.trainable_token_indices or {}
     chosen = token_indices if isinstance(token_indices, dict) else {name: token_indices}
     changed.trainable_token_indices = {**chosen, name: [*chosen.get(name, []), *added]}
-    if not model.config.tie_word_embeddings:
+    if head is not None and not model.config.tie_word_embeddings:
         modules = changed.modules_to_save or []
         changed.modules_to_save = [*modules, *({names[head]} - set(modules))]
     return changed

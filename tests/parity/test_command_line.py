@@ -246,7 +246,7 @@ def test_a_mixture_is_split_streamed_and_refused(rows):
 def test_every_name_of_trl_is_here_or_says_what_to_do():
     names = {name for part in trl._import_structure.values() for name in part}
     elsewhere = (  # TRL's, experimental or removed
-        *("A2PO", "BCO", "CPO", "NashMD", "ORPO", "OnlineDPO", "PPO", "SSD", "TPO", "XPO"),
+        *("A2PO", "BCO", "CPO", "NashMD", "ORPO", "OnlineDPO", "PPO", "PRM", "SSD", "TPO", "XPO"),
     )
     experimental = {f"{name}{kind}" for name in elsewhere for kind in ("Config", "Trainer")}
     assert set(core._HOMES) == set(core.__all__) <= names | experimental

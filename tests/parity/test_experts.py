@@ -12,6 +12,7 @@ from datasets import Dataset
 from grpo_runs import digits, double, logs
 from peers import QUIET, difference, exact_head, gradients, pair
 from test_loss import micro_batch
+from transformers import AutoModelForSequenceClassification
 
 import core
 from core.forward import router
@@ -162,7 +163,8 @@ def test_experts_without_the_loss_are_warned_about(kind, changes, coefficient, w
 
 
 REFUSING = {"OnlineDPOTrainer", "XPOTrainer", "NashMDTrainer", "SSDTrainer"}
-TRAINERS = [name for name in core.__all__ if name.endswith("Trainer") and name not in REFUSING]
+SCORING = {"RewardTrainer", "PRMTrainer"}  # of classifiers, which return none
+TRAINERS = [n for n in core.__all__ if n.endswith("Trainer") and n not in REFUSING | SCORING]
 
 
 @pytest.mark.parametrize("name", sorted(REFUSING))
@@ -170,6 +172,19 @@ def test_trainers_without_that_loss_refuse_to_balance_experts(name, tmp_path):
     config = getattr(core, name.replace("Trainer", "Config"))
     with pytest.raises(ValueError, match="router_aux_loss_coef"):
         config(output_dir=str(tmp_path), use_cpu=True, router_aux_loss_coef=0.1)
+
+
+def test_scoring_trainers_warn_that_they_do_not_balance_experts(tiny_tokenizer, tmp_path, caplog):
+    settings = built("qwen3_moe").config
+    settings.num_labels = 1
+    model = AutoModelForSequenceClassification.from_config(settings)
+    core.RewardTrainer(
+        model=model,
+        args=core.RewardConfig(str(tmp_path), use_cpu=True, bf16=False, report_to="none"),
+        train_dataset=Dataset.from_list(ROWS),
+        processing_class=tiny_tokenizer,
+    )
+    assert "which is trained without its load-balancing loss" in caplog.text
 
 
 @pytest.mark.parametrize("name", TRAINERS)

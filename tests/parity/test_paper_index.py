@@ -186,6 +186,7 @@ CALLS = {
         "TPO-L": {"loss_type": "tpo-l", "tpo_l_gamma": 0.5, "max_length": 1024},
     },
     "KTOConfig": {"KTO": {}},
+    "RewardConfig": {"reward centring": {"center_rewards_coefficient": 0.01}},
 }
 HOMES = {"CPOConfig": cpo, "ORPOConfig": orpo, "TPOConfig": tpo}  # of TRL's experimental trainers
 HERE = {"use_cpu": True, "bf16": False}

@@ -13,6 +13,7 @@ from datasets import Dataset
 from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 
+from core.collect.reward_sources import reward_model
 from core.errors import HubError
 from eval.errors import BadValue
 
@@ -113,6 +114,23 @@ def test_kto(form, script, model, data):
     assert rows[0]["rewards/chosen"] == pytest.approx(0, abs=1e-5)
     assert load_file(out / "model.safetensors")
     assert "Prospect Theoretic" in (out / "README.md").read_text()
+
+
+@pytest.mark.parametrize("adapters", [[], ["--use_peft", "--lora_r", "4"]])
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
+def test_reward(adapters, script, model, data):
+    """`ModelConfig` gives adapters the task of a language model, with which TRL's raises."""
+    out = data / "out"
+    run(
+        script("reward"),
+        *("--model_name_or_path", model, "--dataset_name", data / "preferences"),
+        *("--output_dir", out, "--eval_strategy", "steps", "--eval_steps", "1"),
+        *("--center_rewards_coefficient", "0.01", *adapters),
+    )
+    assert len([row for row in log(out) if "accuracy" in row]) == 2
+    assert len([row for row in log(out) if "eval_accuracy" in row]) == 2
+    assert "Reward" in (out / "README.md").read_text()
+    assert reward_model(str(out), {}).config.num_labels == 1
 
 
 def run(module, *words):

@@ -13,7 +13,13 @@ from datasets import Dataset
 from grpo_runs import of_loss
 from same_batch import GROUP, GRPO, QUIET, spread_reward, steps_of, sums, weights_of
 from torch.distributed.tensor import DTensor
-from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+    TrainerCallback,
+)
 
 import core
 from core import (
@@ -30,7 +36,7 @@ from core import (
     SFTTrainer,
 )
 from core.collect.generation import call_rollout
-from core.forward.packing import can_pack
+from core.forward.packing import can_pack, takes_segments
 from core.losses.policy import LOSS_TYPES
 from core.shards.sharding import gather_weights, without_weights
 from core.spread.launch import CONFIGS
@@ -309,6 +315,45 @@ def labelled(trainer, config, **changes):
     return make
 
 
+SCORED = {
+    "Reward": [
+        {"prompt": f"{i}+{i}=", "chosen": f"{2 * i}" * (1 + i % 3), "rejected": f"{i}"}
+        for i in range(10, 26)
+    ],
+    "PRM": [
+        {
+            "prompt": f"{i}+{i}=",
+            "completions": ["10", f"{2 * i}", "so"][: 1 + i % 3],
+            "labels": [True, i % 2 > 0, i % 2 > 0][: 1 + i % 3],
+        }
+        for i in range(10, 26)
+    ],
+}
+
+
+def scoring(method, loader, labels, **changes):
+    """Pairs or solutions of several lengths; those of two processes have unequally many steps."""
+
+    def build(folder, out, processes):
+        torch.manual_seed(1)  # of the head
+        return getattr(core, f"{method}Trainer")(
+            model=loader.from_pretrained(folder, num_labels=labels),
+            args=getattr(core, f"{method}Config")(
+                output_dir=str(out),
+                per_device_train_batch_size=4 // processes,
+                learning_rate=1e-3,
+                num_train_epochs=1,
+                adam_epsilon=1e-3,
+                **QUIET,
+                **changes,
+            ),
+            train_dataset=Dataset.from_list(SCORED[method]),
+            processing_class=AutoTokenizer.from_pretrained(folder),
+        )
+
+    return build
+
+
 def online(method, **changes):
     """Pairs of completions, whole on each process, and a reference that is given."""
 
@@ -373,6 +418,10 @@ CASES = {
     "tpo": of_pairs("TPO"),
     "kto": labelled(KTOTrainer, KTOConfig, beta=1.0),
     "bco": labelled(BCOTrainer, BCOConfig, beta=1.0),
+    "reward": scoring(
+        "Reward", AutoModelForSequenceClassification, 1, center_rewards_coefficient=0.1
+    ),
+    "prm": scoring("PRM", AutoModelForTokenClassification, 2),
     "online": online("OnlineDPO"),
     "exploring": online("XPO", alpha=0.1),
     "against a mixture": online("NashMD", beta=0.1),
@@ -449,8 +498,15 @@ def shards(trainer):
         "status": getattr(getattr(sample, "ds_status", None), "name", ""),
         "weights": sum(map(elements, weights)),
         "optimiser": sum(map(elements, [*moments, *copies])),
-        "packed": can_pack(model, {f"{part}_mask": torch.ones(1, 1) for part in PARTS}),
+        "packed": packs(model),
     }
+
+
+def packs(model):
+    """If a model takes packed rows; a classifier has no head that could prevent it."""
+    if model.get_output_embeddings() is None:
+        return takes_segments(model)
+    return can_pack(model, {f"{part}_mask": torch.ones(1, 1) for part in PARTS})
 
 
 def work(folder, out, rank, environment):

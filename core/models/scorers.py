@@ -1,0 +1,88 @@
+"""Loading of models with a head that scores texts or tokens, by shipped name, folder or hub id."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    PreTrainedModel,
+)
+
+from core.models.folders import ADAPTERS
+from core.models.load import adapter_base, check_fit, merge_adapters, reach, reading
+from eval.errors import BadValue
+
+HEADS = ("score.", "classifier.")  # names of the head's weights begin so, as in peft
+
+
+class ScoringHead(NamedTuple):
+    """A kind of head of transformers.
+
+    Attributes:
+        loader: Auto class of models with it.
+        labels: Number of labels.
+        task: Task type of peft, whose adapters train the head and are saved with it.
+        scores: What it scores, for messages.
+    """
+
+    loader: Any  # Any: an auto class, which shares no typed base
+    labels: int
+    task: str
+    scores: str
+
+
+REWARD_HEAD = ScoringHead(AutoModelForSequenceClassification, 1, "SEQ_CLS", "texts")
+STEP_HEAD = ScoringHead(AutoModelForTokenClassification, 2, "TOKEN_CLS", "steps")
+
+
+class Loaded(NamedTuple):
+    """A model with a head, and the names of the weights of the head if they are new and random."""
+
+    model: PreTrainedModel
+    new_weights: Sequence[str] = ()
+
+
+def load_scorer(name: str, head: ScoringHead, **keywords: object) -> Loaded:
+    """Load a model with a head; a language model gets a new one, drawn from torch's generator.
+
+    Adapters are merged into their base model.
+
+    Args:
+        name: shipped or packaged name, folder, or hub id.
+        head: the kind of head.
+        keywords: of `from_pretrained`.
+
+    Raises:
+        BadValue: adapters need a head that their folder does not hold, or see `load_policy`.
+        DamagedFile, MissingFile, UnknownName: see `load_policy`.
+    """
+    place = reach(name)
+    if (Path(place) / ADAPTERS).is_file():
+        return Loaded(load_adapted(Path(place), head, **keywords))
+    options = {"trust_remote_code": False, **keywords}  # None would ask on the terminal
+    with reading(name, place):
+        model, info = head.loader.from_pretrained(
+            place, num_labels=head.labels, output_loading_info=True, **options
+        )
+    new = sorted(key for key in info["missing_keys"] if key.startswith(HEADS))
+    check_fit(name, model, [*{*info["missing_keys"]}.difference(new)], info["unexpected_keys"])
+    return Loaded(model, new)
+
+
+def load_adapted(folder: Path, head: ScoringHead, **keywords: object) -> PreTrainedModel:
+    """Load adapters and the head beside them into their base model, and merge both.
+
+    Raises:
+        BadValue: there is no trained head, or peft is not installed.
+    """
+    base = load_scorer(adapter_base(folder), head, **keywords)
+    saved = json.loads((folder / ADAPTERS).read_text(encoding="utf-8")).get("modules_to_save") or ()
+    if base.new_weights and not any(f"{module}." in HEADS for module in saved):
+        raise BadValue(
+            f"{folder}: its adapters were saved without the head that scores {head.scores}, which "
+            f"would be random: train them with task_type={head.task!r}"
+        )
+    return merge_adapters(base.model, folder)
