@@ -59,7 +59,7 @@ Seed = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Do finished stages again.")]
 Launch = Annotated[
-    str | None, typer.Option(help="Train on several processes: ddp, fsdp2, zero2 or zero3.")
+    str | None, typer.Option(help="Train on several processes: ddp, fsdp2, zero1, zero2 or zero3.")
 ]
 Processes = Annotated[int | None, typer.Option(min=2, help="How many, over all machines.")]
 Data = Annotated[

@@ -12,16 +12,24 @@ from eval.errors import BadValue
 
 @dataclass(frozen=True)
 class Packing:
-    """A row of `PACKINGS`: whether the documents of a row must not attend to each other."""
+    """A row of `PACKINGS`.
+
+    Attributes:
+        doc: its help.
+        keeps_apart: whether the documents of a row must not attend to each other.
+        splits: whether a document longer than a row becomes several documents.
+    """
 
     doc: str
     keeps_apart: bool = True
+    splits: bool = False
 
 
 PACKINGS = {
     "bfd": Packing("they are cut"),
-    "bfd_split": Packing("they are split"),
+    "bfd_split": Packing("they are split", splits=True),
     "wrapped": Packing("all are cut where a row is full", keeps_apart=False),
+    "next_fit": Packing("they are cut, and packed in their order, arXiv 1910.10683"),
 }
 
 

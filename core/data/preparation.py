@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from datasets import Dataset, IterableDataset
+from transformers.utils import logging
 
 from core.bounded_templates import Tokenizer
-from core.configs.sft import TRUNCATIONS, SFTConfig
+from core.configs.sft import PACKINGS, TRUNCATIONS, SFTConfig
 from core.data.best_fit import COLUMNS, LENGTHS, Data, pack_rows
 from core.data.chatml import to_chatml
 from core.data.conversations import Row
@@ -17,6 +18,7 @@ from eval.errors import BadValue
 IMAGES = {"image", "images"}
 MASKS = {"assistant_masks", "completion_mask"}
 SKIP = "skip_prepare_dataset"
+logger = logging.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,15 +172,68 @@ def to_length(
 ) -> Data:
     """Pack rows by a strategy, see `pack_rows`, or truncate each to `max_length` tokens.
 
-    Truncated rows without a label are dropped.
+    Truncated rows without a label are dropped. Of a dataset that is not streamed, the rows without
+    a label and the pieces without their prompt are counted in a warning.
     """
     if packing is not None:
-        return pack_rows(rows, max_length, packing, **processes)
+        packed = pack_rows(rows, max_length, packing, **processes)
+        warn_of_cuts(rows, packed, max_length, splits=PACKINGS[packing].splits)
+        return packed
     if max_length is None:
         return rows
     span = TRUNCATIONS[truncation].kept(max_length)
     truncated = rows.map(lambda row: {key: row[key][span] for key in COLUMNS}, **processes)
-    return truncated.filter(is_trained_on)
+    trained = truncated.filter(is_trained_on)
+    if isinstance(trained, Dataset) and len(trained) < len(truncated):
+        logger.warning(
+            f"{len(truncated) - len(trained)} of {len(truncated)} rows are dropped: they have no "
+            f"token to train on within max_length={max_length}"
+        )
+    return trained
+
+
+def warn_of_cuts(rows: Data, packed: Data, max_length: int | None, *, splits: bool) -> None:
+    """Warn of packed rows without a label and of pieces without their prompt; not of streams.
+
+    Args:
+        rows: the documents.
+        packed: the rows that they are packed into.
+        max_length: the width of these rows.
+        splits: whether documents longer than a row become several pieces.
+    """
+    if not (isinstance(rows, Dataset) and isinstance(packed, Dataset) and max_length):
+        return
+    in_rows, in_documents = labels_of(packed), labels_of(rows) if splits else []
+    unlabelled = sum(not any(x != IGNORED for x in labels) for labels in in_rows)
+    if unlabelled:
+        logger.warning(
+            f"{unlabelled} of {len(in_rows)} packed rows have no token to train on within "
+            f"max_length={max_length}"
+        )
+    lost = sum(pieces_without_prompt(labels, max_length) for labels in in_documents)
+    if lost:
+        total = sum(-(-len(labels) // max_length) for labels in in_documents)
+        logger.warning(
+            f"{lost} of {total} pieces of documents are trained on without their prompt, as they "
+            f"are split at max_length={max_length}: set a greater max_length, or a "
+            "packing_strategy that truncates them"
+        )
+
+
+def labels_of(rows: Data) -> list[list[int]]:
+    """Return the labels of each row of a dataset."""
+    return [*rows["labels"]]
+
+
+def pieces_without_prompt(labels: Sequence[int], width: int) -> int:
+    """Return how many labelled pieces of a document do not begin with its prompt.
+
+    A document has a prompt if its first token has no label. It is split every `width` tokens.
+    """
+    if not labels or labels[0] != IGNORED:
+        return 0
+    starts = range(width, len(labels), width)
+    return sum(any(x != IGNORED for x in labels[start : start + width]) for start in starts)
 
 
 def is_trained_on(row: Mapping[str, Sequence[int]]) -> bool:

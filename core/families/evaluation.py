@@ -24,6 +24,7 @@ class Untrained(Family):
         *("heldout_temperature", "heldout_target", "heldout_kl"),
         *("launch", "processes", "trainer"),
         *("use_peft", "lora_r", "lora_alpha", "lora_dropout", "lora_target_modules"),
+        *("lora_target_parameters", "lora_modules_to_save", "use_rslora", "use_dora"),
     )
     profiles: Mapping[str, Mapping[str, object]] = {"cpu": CPU, "gpu": GPU, "paper": {}}
 

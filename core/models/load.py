@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
 import torch
 from huggingface_hub import hf_hub_download
@@ -163,7 +164,9 @@ def merge_adapters(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     """Return a model with the adapters of a peft folder merged into its weights."""
     from peft import PeftModel
 
-    with reading(str(folder), str(folder)):
+    with reading(str(folder), str(folder)), catch_warnings():
+        # transformers has renamed an attribute that peft looks at
+        filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
         wrapped: Any = PeftModel.from_pretrained(model, str(folder))
     return wrapped.merge_and_unload()
 

@@ -30,13 +30,20 @@ def is_linear(layer: Any) -> bool:  # Any: a module of any class
 
 
 def linear_weight(layer: Any) -> Tensor:  # Any: a linear layer, or any that peft has wrapped
-    """Return W plus the sum of s B A over the active adapters, computed outside of autocast."""
+    """Return W plus the sum of s B A over the active adapters, computed outside of autocast.
+
+    An adapter of DoRA (arXiv 2402.09353) makes V = W + s B A to m V / ||V||, with a norm for each
+    row, which is one output of the layer.
+    """
     if type(layer) is nn.Linear:
         return layer.weight
     weight = layer.base_layer.weight
     with torch.autocast(weight.device.type, enabled=False):
         for name in adapters_on(layer):
             weight = weight + layer.get_delta_weight(name)
+            if name in layer.lora_magnitude_vector:
+                norms = weight.norm(dim=1, keepdim=True)
+                weight = layer.lora_magnitude_vector[name].weight.unsqueeze(1) * weight / norms
     return weight
 
 

@@ -5,6 +5,7 @@ Psi parameters on N processes, bytes per parameter after arXiv 1910.02054 s3:
     launch   weights   gradients   optimiser
     ddp      w         g           K
     fsdp2    w / N     g / N       K / N
+    zero1    w         g           K / N         (P_os)
     zero2    w         g / N       K / N         (P_os+g)
     zero3    w / N     g / N       K / N         (P_os+g+p)
 
@@ -162,6 +163,7 @@ def states(launch: str, parameters: int, processes: int, *, bf16: bool) -> tuple
     spread = {
         "ddp": (parameters, parameters, parameters),
         "fsdp2": (part, part, part),
+        "zero1": (parameters, parameters, part),
         "zero2": (parameters, part, part),
         "zero3": (part, part, part),
     }

@@ -8,7 +8,7 @@ from core.data.prompts import Prompts
 from core.paper import Reward
 from eval.errors import BadValue, UnknownName
 
-LAUNCHES = ("ddp", "fsdp2", "zero2", "zero3")  # files of core/spread/accelerate_configs
+LAUNCHES = ("ddp", "fsdp2", "zero1", "zero2", "zero3")  # files of core/spread/accelerate_configs
 # What answers benchmarks: our engine, vLLM in this process, or a server that is started for it.
 EVAL_ENGINES = ("native", "vllm", "server")
 HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems
@@ -59,7 +59,8 @@ class RunSettings:
     `trainer` is a class that trains in place of the family's own, which it extends:
     `module:Class` or `FILE.py:Class`.
 
-    `use_peft` trains LoRA adapters; it and `lora_*` are fields of TRL's `ModelConfig`.
+    `use_peft` trains LoRA adapters; it, `lora_*`, `use_rslora` and `use_dora` are fields of TRL's
+    `ModelConfig`.
     """
 
     model: str
@@ -100,6 +101,10 @@ class RunSettings:
     lora_alpha: int = 32
     lora_dropout: float = 0.05
     lora_target_modules: str | list[str] | None = None
+    lora_target_parameters: tuple[str, ...] = ()
+    lora_modules_to_save: tuple[str, ...] = ()
+    use_rslora: bool = False
+    use_dora: bool = False
     launch: str | None = None
     processes: int = 1
 
@@ -178,11 +183,6 @@ class RunSettings:
         """The prompts that are made of the rows of the data."""
         return Prompts(self.prompt_column, self.prompt_template, self.system_prompt)
 
-    @property
-    def lora(self) -> dict[str, object]:
-        """The settings of the LoRA adapters; empty if all weights are trained."""
-        return {name: getattr(self, name) for name in LORA_FIELDS} if self.use_peft else {}
-
 
 AT_LEAST: Mapping[str, float] = {
     "eval_limit": 1,
@@ -205,7 +205,8 @@ AT_LEAST: Mapping[str, float] = {
     "processes": 1,
 }
 WATCHING = ("heldout_limit", "heldout_mode")  # of the benchmarks that are scored while training
-LORA_FIELDS = ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
+LORA_OPTIONS = ("lora_target_parameters", "lora_modules_to_save", "use_rslora", "use_dora")
+LORA_FIELDS = ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", *LORA_OPTIONS)
 # Settings that act only if another one is set: their names, the other one, and what to do.
 DEPENDENT = (
     (LORA_FIELDS, "use_peft", "set use_peft=true to train LoRA"),
@@ -229,6 +230,7 @@ IDLE = (
     Idle(("eval_tensor_parallel",), lambda s: s.eval_engine != "vllm"),
     Idle(("eval_server",), lambda s: s.eval_engine != "server"),
     Idle(("lora_*",), lambda s: not s.use_peft),
+    *(Idle((name,), lambda s, name=name: not getattr(s, name)) for name in LORA_OPTIONS),
     Idle(("roles",), lambda s: not s.roles),
     Idle(("prompt_column",), lambda s: s.prompt_column is None),
     Idle(("prompt_template",), lambda s: s.prompt_template is None),

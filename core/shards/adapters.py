@@ -26,8 +26,9 @@ def add_adapters(
 
     Raises:
         BadValue: the settings do not fit the model's head, which is checked without adapters, too;
-            the model has adapters already or the config is not supported (`check_adapters`); or
-            peft refuses the config for this model.
+            the model has adapters already or the config is not supported (`check_adapters`);
+            adapters are on a tied head, or have a rank above that of their matrix; or peft refuses
+            the config for this model.
     """
     if peft_config is None:
         check_head(model, args)
@@ -42,6 +43,8 @@ def add_adapters(
         except ValueError as error:
             raise BadValue(f"peft_config does not fit the model: {error}") from error
     check_head(wrapped, args)
+    check_tied_head(wrapped, peft_config)
+    check_ranks(wrapped)
     keywords = cast(Mapping[str, object], args.gradient_checkpointing_kwargs or {})
     if args.gradient_checkpointing and keywords.get("use_reentrant"):
         wrapped.enable_input_require_grads()  # no gradient would reach a reentrant checkpoint
@@ -64,6 +67,42 @@ def check_head(model: PreTrainedModel, args: BaseConfig) -> None:
             "reads lm_head.weight, which the adapters do not change; take 'lm_head' out of "
             "target_modules, or set use_liger_kernel=False"
         )
+
+
+def check_tied_head(model: PreTrainedModel, peft_config: "PeftConfig") -> None:
+    """Refuse adapters on a head that shares its weight with the embeddings.
+
+    Merging them would change the embeddings too, so that the saved model would be another one.
+
+    Raises:
+        BadValue: the head has adapters, is tied, and peft is not told to keep both tied.
+    """
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    is_tied = getattr(model.config, "tie_word_embeddings", False)
+    keeps_tied = getattr(peft_config, "ensure_weight_tying", False)
+    if is_tied and not keeps_tied and isinstance(model.get_output_embeddings(), BaseTunerLayer):
+        raise BadValue(
+            "target_modules has 'lm_head', whose weight is that of the embeddings, which merged "
+            "adapters would change too: leave it out, or set ensure_weight_tying=True"
+        )
+
+
+def check_ranks(model: PreTrainedModel) -> None:
+    """Refuse adapters of a higher rank than their matrix has rows or columns.
+
+    Raises:
+        BadValue: a rank is too high.
+    """
+    for name, layer in model.named_modules():
+        sides = (getattr(layer, "in_features", 0), getattr(layer, "out_features", 0))
+        ranks: Mapping[str, int] = getattr(layer, "r", {}) if hasattr(layer, "lora_A") else {}
+        for rank in ranks.values():
+            if 0 < min(sides) < rank:
+                raise BadValue(
+                    f"r={rank}: {name} is a matrix of {sides[1]} x {sides[0]}, whose rank is at "
+                    f"most {min(sides)}; set r to that or less, or take it out of target_modules"
+                )
 
 
 def check_adapters(model: object, peft_config: object, *, virtual_tokens: bool) -> None:

@@ -1,12 +1,12 @@
 """Training of the training stage: curves, digests and the saved model; killed ones resume."""
 
+import json
 import os
 import shutil
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from datasets import Dataset  # pyright: ignore[reportMissingTypeStubs] - it ships none
@@ -15,12 +15,13 @@ from transformers.utils import logging
 
 from core.collect.reward_calls import reward_note
 from core.configs.base import BaseConfig
+from core.configs.script import ModelConfig
 from core.data.sets import ANSWER
 from core.data.sources import Row
 from core.errors import RewardError
 from core.explain.jsonl import JsonlCallback, read_log
 from core.families.family import Training
-from core.models.load import load_tokenizer
+from core.models.load import ADAPTERS, load_tokenizer
 from core.paper.page import PREPARED
 from core.records.files import folder_files
 from core.records.notes import read_note, write_note
@@ -30,6 +31,7 @@ from core.settings.canonical import digest_of
 from core.settings.own_trainer import load_trainer
 from core.settings.resolved import Resolved
 from core.settings.run_settings import RunSettings
+from core.shards.adapters import get_peft_config
 from core.spread.checkpoints import SealCallback, last_checkpoint
 from core.spread.launch import Models
 from core.stages.held_out import ANSWER_TOKENS, FOLDER, split_as_asked
@@ -49,12 +51,9 @@ from core.stages.watch.heldout import (
 )
 from core.stages.watch.progress import ProgressCallback
 from core.trainers.resume import ResumableTrainer
-from eval.errors import BadValue, ReproError, error_line
+from eval.errors import ReproError, error_line
 from eval.samples.evaluation import Decoding
 from eval.terminal import say
-
-if TYPE_CHECKING:
-    from peft import LoraConfig
 
 DATASET: Any = Dataset  # Any: its methods are half typed
 LOG = "log.jsonl"
@@ -114,6 +113,7 @@ def _train(
         "phases": trainer.phases.summary(),
         **({"held_out": digests(heldout.watched, folder / FOLDER)} if heldout else {}),
         **(launched if settings.launch else {}),
+        **({"trained_parameters": trained_parameters(trainer)} if settings.use_peft else {}),
     }
 
 
@@ -182,7 +182,7 @@ def build_trainer(
             rewards=settings.rewards,
             rows=DATASET.from_list(train),
             callbacks=callbacks,
-            adapters=lora_config(settings),
+            adapters=get_peft_config(adapter_settings(settings)),
             chat_template=settings.chat_template,
             trainer_class=load_trainer(settings.trainer) if settings.trainer else None,
         )
@@ -239,25 +239,26 @@ def send_rows_to_wandb(
     trainer.add_callback(WandbRows(folder, resolved, seed))
 
 
-def lora_config(settings: RunSettings) -> "LoraConfig | None":
-    """Return the peft config of the LoRA adapters; None if all weights are trained.
-
-    Raises:
-        BadValue: peft is not installed.
-    """
-    if not settings.use_peft:
-        return None
-    if find_spec("peft") is None:
-        raise BadValue("use_peft=true: peft is not installed: pip install 'repro-papers[peft]'")
-    from peft import LoraConfig
-
-    return LoraConfig(
-        task_type="CAUSAL_LM",
-        r=settings.lora_r,
+def adapter_settings(settings: RunSettings) -> ModelConfig:
+    """Return the settings of the adapters of a run as TRL's arguments of a script."""
+    modules = settings.lora_target_modules
+    return ModelConfig(
+        use_peft=settings.use_peft,
+        lora_r=settings.lora_r,
         lora_alpha=settings.lora_alpha,
         lora_dropout=settings.lora_dropout,
-        target_modules=settings.lora_target_modules,
+        lora_target_modules=[modules] if isinstance(modules, str) else modules,
+        lora_target_parameters=[*settings.lora_target_parameters] or None,
+        lora_modules_to_save=[*settings.lora_modules_to_save] or None,
+        use_rslora=settings.use_rslora,
+        use_dora=settings.use_dora,
     )
+
+
+def trained_parameters(trainer: Any) -> int:  # Any: the type of its model is partly unknown
+    """Return the number of parameters that are trained, of all processes together."""
+    trained = [weight for weight in trainer.model.parameters() if weight.requires_grad]
+    return sum(getattr(weight, "ds_numel", weight.numel()) for weight in trained)  # of ZeRO-3
 
 
 def save_policy(
@@ -267,12 +268,13 @@ def save_policy(
     folder: Path,
 ) -> None:
     """Save the trained model, or its adapters, and the tokenizer, without paths of this machine."""
-    adapters = getattr(trainer.model, "peft_config", {})
-    if adapters:
-        adapters["default"].base_model_name_or_path = model
     trainer.save_model(str(folder))
     if not trainer.is_world_process_zero():
         return
+    if (config := folder / ADAPTERS).is_file():  # only now: peft looks the name up on the hub
+        fields = json.loads(config.read_text(encoding="utf-8"))
+        named = {**fields, "base_model_name_or_path": model}
+        config.write_text(json.dumps(named, indent=2, sort_keys=True), encoding="utf-8")
     tokenizer: Any = load_tokenizer(  # its methods are half typed
         model, chat_template, trust_code=trainer.args.trust_remote_code
     )

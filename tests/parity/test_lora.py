@@ -15,6 +15,7 @@ TOLERANCE = 1e-10
 LORA = {
     "plain": {},
     "gaussian, scaled by the root": {"init_lora_weights": "gaussian", "use_rslora": True},
+    "dora": {"use_dora": True, "lora_alpha": 3},
     "random from the start": {"init_lora_weights": False, "target_modules": ["q_proj", "up_proj"]},
 }
 ROWS = [{"prompt": f"{a}+{b}=", "completion": f"{a + b} is it"} for a in range(4) for b in range(3)]

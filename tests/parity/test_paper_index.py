@@ -111,6 +111,11 @@ CALLS = {
             "gradient_accumulation_steps": 32,
         },
         "T5": {"packing": True, "max_length": 512},
+        "best-fit packing": {
+            "packing": True,
+            "packing_strategy": "bfd_split",
+            "max_length": 4096,
+        },
     },
     "RLOOConfig": {
         "RLOO": {

@@ -32,13 +32,14 @@ EQUIVALENT = {"log_phi.exp().nan_to_num": ("nan", "neginf")}
 
 @dataclass(frozen=True)
 class Mutant:
-    """A changed module of `core.losses`, and what was changed where."""
+    """A changed module of a package, and what was changed where."""
 
     module: str
     line: int
     kind: str
     change: str
     tree: ast.Module
+    package: str = "core.losses"
 
     def __str__(self):
         return f"{self.module}:{self.line} {self.kind}: {self.change}"
@@ -50,14 +51,15 @@ def mutants():
     return [mutant for path in sorted(LOSSES.glob("*.py")) for mutant in mutants_of(path)]
 
 
-def mutants_of(path):
+def mutants_of(path, package="core.losses"):
+    """Every change of a file of this package."""
     tree = ast.parse(path.read_text())
     for number, (node, new, kind) in enumerate(changes(tree)):
         changed = deepcopy(tree)
         target, replacement, _ = list(changes(changed))[number]
         whole = ast.fix_missing_locations(Replacement(target, replacement).visit(changed))
         change = f"{ast.unparse(node)} -> {ast.unparse(new)}"
-        yield Mutant(path.stem, node.lineno, kind, change, whole)
+        yield Mutant(path.stem, node.lineno, kind, change, whole, package)
 
 
 class Replacement(ast.NodeTransformer):
@@ -158,7 +160,7 @@ RULES: dict[str, Callable[[ast.AST], Iterator[ast.expr]]] = {
 @contextmanager
 def applied(mutant):
     """Let functions and constants be the mutant's, wherever they were imported by name."""
-    module = import_module(f"core.losses.{mutant.module}")
+    module = import_module(f"{mutant.package}.{mutant.module}")
     changed = ModuleType(f"{module.__name__}_mutant")
     sys.modules[changed.__name__] = changed  # dataclasses look their module up
     with ExitStack() as undo:

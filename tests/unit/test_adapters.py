@@ -117,10 +117,11 @@ def test_offline_samples_come_from_the_model_below(make_lora, build_llama):
     assert trainer.generate(rows).completion_ids != expected.completion_ids
 
 
+@pytest.mark.parametrize("use_dora", [False, True])
 @pytest.mark.parametrize("engine", ["native", "equal", "hf"])
-def test_every_engine_samples_from_the_adapted_policy(engine, make_lora):
+def test_every_engine_samples_from_the_adapted_policy(engine, use_dora, make_lora):
     """Log-probabilities under the policy, not under the model below, as its samples show."""
-    trainer = make_lora(rollout_engine=engine, top_k=1)
+    trainer = make_lora(rollout_engine=engine, top_k=1, config=lora(use_dora=use_dora))
     stirred(trainer.model)
     generated = trainer.generate([row["prompt"] for row in prompts(4)])
     tensors = trainer.tensors(generated)
@@ -160,9 +161,11 @@ def test_checkpointing_below_adapters_changes_no_bit(reentrant, make_lora):
     assert min(logs(runs[0], "grad_norm")) > 0
 
 
-def test_a_checkpoint_is_pefts_and_loads_as_one_model(make_lora, build_llama, tmp_path):
+@pytest.mark.parametrize("use_dora", [False, True])
+def test_a_checkpoint_is_pefts_and_loads_as_one_model(use_dora, make_lora, build_llama, tmp_path):
     build_llama(seed=1).save_pretrained(tmp_path / "base")
-    trainer = make_lora(model=load_policy(str(tmp_path / "base")), config=lora(), max_steps=1)
+    config = lora(use_dora=use_dora)
+    trainer = make_lora(model=load_policy(str(tmp_path / "base")), config=config, max_steps=1)
     trainer.train()
     stirred(trainer.model)
     trainer.save_model(str(tmp_path / "saved"))
@@ -196,8 +199,11 @@ def test_damaged_adapters_are_named(build_llama, tmp_path):
         ({"r": 4}, "peft_config is a dict: expected a peft.PeftConfig"),
         (PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2), "virtual tokens"),
         (lora(target_modules=["no_such"]), "does not fit the model"),
+        (lora(target_modules=["lm_head"]), "'lm_head', whose weight is that of the embeddings"),
+        (lora(r=17), "r=17: .*k_proj is a matrix of 16 x 32, whose rank is at most 16"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings=True`")
 def test_configs_that_cannot_be_used_are_refused(config, message, make_lora):
     with pytest.raises(BadValue, match=message):
         make_lora(config=config)

@@ -154,6 +154,30 @@ def test_no_architecture_lets_documents_of_a_row_see_each_other(name, make_sft):
         torch.testing.assert_close(joined, found[0], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
+@torch.no_grad()  # FlexAttention has no backward pass on a CPU
+@pytest.mark.parametrize(
+    "attention", ["sdpa", "eager", pytest.param("flex_attention", marks=pytest.mark.long)]
+)
+def test_no_attention_lets_documents_of_packed_rows_see_each_other(attention, build_llama):
+    """In a batch of two rows with two documents each."""
+    model, ids = build_llama(seed=1), [[5, 6, 7, 8, 9], [10, 5, 6, 11]]
+    model.set_attn_implementation(attention)
+    rows = [
+        {"input_ids": row, "seq_lengths": lengths}
+        for row, lengths in zip(ids, ([3, 2], [1, 3]), strict=True)
+    ]
+    batch = DataCollatorForLanguageModeling(pad_token_id=0)(rows)
+    labels = batch.pop("labels")
+    together = outputs_of(model, batch).logits[0].split([3, 2, 1, 3])
+    assert labels.shape == (1, 9)
+    for found, tokens in zip(
+        together, (ids[0][:3], ids[0][3:], ids[1][:1], ids[1][1:]), strict=True
+    ):
+        alone = model(torch.tensor([tokens])).logits[0]
+        torch.testing.assert_close(found, alone, rtol=1e-4, atol=1e-5)
+
+
 def test_positions_that_do_not_count_from_0_are_the_models(build_llama):
     """Whether the documents of a row are segments or rows of their own."""
     ids = torch.tensor([[5, 6, 7, 8, 9]])

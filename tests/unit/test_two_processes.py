@@ -16,6 +16,7 @@ CLASSIFIERS = {"reward": "SequenceClassification", "prm": "TokenClassification"}
 PLACES = {
     "ddp": ("DistributedDataParallel", "", ""),
     "fsdp2": ("FSDPLlamaFor{}", "(Shard(dim=0),)", ""),
+    "zero1": ("DeepSpeedEngine", "", ""),
     "zero2": ("DeepSpeedEngine", "", ""),
     "zero3": ("DeepSpeedEngine", "", "NOT_AVAILABLE"),
 }
@@ -34,7 +35,12 @@ def alone(folder):
     return {case: run(case, folder, folder / "one") for case in CASES}
 
 
-@pytest.fixture(scope="module", params=LAUNCHES)
+ALL_BUT_ZERO1 = [launch for launch in LAUNCHES if launch != "zero1"]
+
+
+@pytest.fixture(
+    scope="module", params=[*ALL_BUT_ZERO1, pytest.param("zero1", marks=pytest.mark.long)]
+)
 def pair(request, folder):
     if request.param.startswith("zero") and find_spec("deepspeed") is None:
         pytest.skip("DeepSpeed is not installed: ZeRO is NOT tested; pip install '.[deepspeed]'")
@@ -74,11 +80,12 @@ def test_each_process_holds_what_the_plan_says(pair, build_llama):
     """Up to the padding of what does not divide: bytes of weights, gradients and optimiser."""
     name, both = pair
     parameters = build_llama().num_parameters()
-    planned = states(name, parameters, 2, bf16=False)
+    weights, gradients, optimiser = states(name, parameters, 2, bf16=False)
+    given = gradients / 2 if name == "zero1" else gradients  # whole until the step, then a slice
     for seen in both:
         held = seen["sft"][2]
         found = [4 * held[what] for what in ("weights", "gradients", "optimiser")]
-        assert found == pytest.approx(planned, rel=0.01)
+        assert found == pytest.approx([weights, given, optimiser], rel=0.01)
 
 
 def test_a_resumed_run_is_the_same_run(pair, alone):

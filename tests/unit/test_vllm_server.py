@@ -173,13 +173,18 @@ def test_the_reference_is_sent_once_where_it_samples(serve, make_grpo):
     assert requests.get(url + "/calls", timeout=60).json().count("/update_weights") == 1
 
 
-@pytest.mark.parametrize("adapts", [["q_proj", "up_proj"], ["embed_tokens"]])
-def test_adapters_are_sent_with_the_weights_they_adapt(adapts, build_llama):
+@pytest.mark.parametrize(
+    ("adapts", "use_dora"),
+    [(["q_proj", "up_proj"], False), (["embed_tokens"], False), (["q_proj", "up_proj"], True)],
+)
+def test_adapters_are_sent_with_the_weights_they_adapt(adapts, use_dora, build_llama):
     peft = pytest.importorskip("peft")
     model, plain, start = (build_llama(tie_word_embeddings=False).double() for _ in range(3))
     with catch_warnings():
         simplefilter("ignore")  # peft looks at an attribute that transformers has renamed
-        adapted = peft.get_peft_model(model, peft.LoraConfig(target_modules=adapts))
+        adapted = peft.get_peft_model(
+            model, peft.LoraConfig(target_modules=adapts, use_dora=use_dora)
+        )
     for name, parameter in adapted.named_parameters():
         if "lora_" in name:
             torch.nn.init.normal_(parameter)
