@@ -15,7 +15,7 @@ from core.losses.kl import ESTIMATORS, next_coefficient
 from core.losses.perception import perception_objective
 from core.losses.policy import policy_loss
 from core.losses.regression import implicit_rewards
-from core.losses.supervised import SUPERVISED
+from core.losses.supervised import SUPERVISED, smooth_labels
 from core.losses.value import clipped_value_loss, clipped_values, explained_variance
 
 LOSSES = ((0.4, -1.2, 0.9), (2.0, 0.3, -0.7), (-0.5, 1.4, 3.0))
@@ -116,10 +116,19 @@ def adaptive_kl_errors() -> Numbers:
 
 
 def supervised_errors() -> Numbers:
-    """Return the errors of -log pi and -pi log pi, for several probabilities."""
+    """Return the errors of -log pi and -pi log pi, and of smoothed labels."""
     chances = (0.9, 0.5, 0.01)
     logps = torch.tensor(chances, dtype=torch.float64).log()
+    share, others = 0.1, (0.3, 0.2)  # of a label, and the probabilities of two other tokens
+    logits = torch.tensor([[log(p), *map(log, others)] for p in chances], dtype=torch.float64) + 2.0
+    totals = [p + sum(others) for p in chances]
+    spread = [
+        (1 - share) * -log(p / total) - share * sum(log(q / total) for q in (p, *others)) / 3
+        for p, total in zip(chances, totals, strict=True)
+    ]
+    likelihoods = logits.logsumexp(-1) - logits[:, 0]
     return [
+        error(smooth_labels(likelihoods, logits, share), spread),
         error(SUPERVISED["nll"].loss(logps), [-log(p) for p in chances]),
         error(SUPERVISED["dft"].loss(logps), [-p * log(p) for p in chances]),
     ]

@@ -1,7 +1,7 @@
 """Losses of preference pairs beside their equations in plain numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, product
 from math import exp, fsum, inf, log
 
@@ -9,9 +9,10 @@ import torch
 
 from core.equations.advantage_equations import Numbers, error
 from core.losses.divergence_scores import DIVERGENCES
+from core.losses.pair_scores import Step
 from core.losses.pair_weights import ALIGNMENTS
 from core.losses.paired_answers import Answers, Pairs
-from core.losses.preference import PREFERENCES, PreferenceSettings, preference_losses
+from core.losses.preference import PREFERENCES, PreferenceSettings, preference_losses, scores_of
 
 Tokens = Sequence[Sequence[float]]
 # Log-probabilities of tokens of answers of several lengths, under policy and reference.
@@ -160,10 +161,13 @@ def _stated(name: str, c: Settings) -> list[float]:
     return [_smoothed(c.beta * (a - b), c.label_smoothing) for a, b in zip(one, other, strict=True)]
 
 
-def _answers(tokens: Tokens, reference: Tokens, wins: Sequence[float]) -> Answers:
+def token_answers(
+    tokens: Tokens, reference: Tokens | None = None, wins: Sequence[float] = ()
+) -> Answers:
+    """Return answers from log-probabilities of their tokens; the reference's are 0 if None."""
     padded, ref_padded = (
         torch.tensor([[*row, *[0.0] * (WIDTH - len(row))] for row in rows], dtype=torch.float64)
-        for rows in (tokens, reference)
+        for rows in (tokens, reference or [[0.0]] * len(tokens))
     )
     lengths = torch.tensor([[len(row)] for row in tokens])
     mask = (torch.arange(WIDTH) < lengths).double()
@@ -176,12 +180,16 @@ def _answers(tokens: Tokens, reference: Tokens, wins: Sequence[float]) -> Answer
     )
 
 
-def _computed(c: Settings) -> torch.Tensor:
+def _pairs() -> Pairs:
     chosen, rejected = (
-        _answers(*columns)
+        token_answers(*columns)
         for columns in ((CHOSEN, REF_CHOSEN, WINS[0]), (REJECTED, REF_REJECTED, WINS[1]))
     )
-    return preference_losses(Pairs(chosen=chosen, rejected=rejected), c).losses
+    return Pairs(chosen=chosen, rejected=rejected)
+
+
+def _computed(c: Settings) -> torch.Tensor:
+    return preference_losses(_pairs(), c).losses
 
 
 def loss_errors() -> Numbers:
@@ -233,3 +241,45 @@ def alignment_errors() -> Numbers:
         "none": 0.0,
     }
     return [error(row.of(log_probs), [stated[name]]) for name, row in ALIGNMENTS.items()]
+
+
+def step_errors() -> Numbers:
+    """Return the errors of losses of several pairs in value and gradient, read in two parts."""
+    names = [name for name, row in PREFERENCES.items() if not row.splits]
+    cases = [Settings([name], ld_alpha=alpha) for name, alpha in product(names, ALPHAS)]
+    return [found for c in cases for found in _errors_in_parts(c)]
+
+
+def _errors_in_parts(c: Settings) -> Numbers:
+    pairs, count = _pairs(), len(CHOSEN)
+    logps = [side.logps.requires_grad_() for side in (pairs.chosen, pairs.rejected)]
+    scores = scores_of(pairs, c)
+    rows = scores.rows.detach()
+    parts = [
+        preference_losses(_part(pairs, slice(i, i + 2)), c, Step(rows, i)).losses.sum() / count
+        for i in range(0, count, 2)
+    ]
+    mean = fsum(_stated(c.loss_type[0], c)) / count
+    whole, sum_of_parts = (
+        torch.autograd.grad(loss, logps, materialize_grads=True, retain_graph=True)
+        for loss in (preference_losses(pairs, c).losses.mean(), torch.stack(parts).sum())
+    )
+    gradients = [error(a, b.flatten().tolist()) for a, b in zip(whole, sum_of_parts, strict=True)]
+    alone = Step(rows, None).around(scores).rows
+    values = [error(part, [mean / len(parts)]) for part in parts]
+    return [*values, *gradients, error(alone, rows.flatten().tolist())]
+
+
+def _part(pairs: Pairs, rows: slice) -> Pairs:
+    chosen, rejected = (
+        replace(
+            side,
+            logps=side.logps[rows],
+            ref_logps=side.ref_logps[rows],
+            mask=side.mask[rows],
+            alignment=None,
+            win_rates=None,
+        )
+        for side in (pairs.chosen, pairs.rejected)
+    )
+    return Pairs(chosen=chosen, rejected=rejected)

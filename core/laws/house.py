@@ -136,9 +136,19 @@ LAWS: tuple[Claim, ...] = (
         "equations.preference_equations:divergence_errors",
     ),
     _equal(
+        "pairs-of-a-step",
+        "Losses of several pairs have one value and gradient in any micro-batches of a step.",
+        "equations.preference_equations:step_errors",
+    ),
+    _equal(
         "pair-weights",
         "Losses of a pair are summed by their weights, and multiplied by WPO's of both answers.",
         "equations.preference_equations:weight_errors",
+    ),
+    _equal(
+        "pairs-alone",
+        "The loss of a pair without a reference is that of its paper's equation.",
+        "equations.reference_free_equations:reference_free_errors",
     ),
     _equal(
         "labelled-answers",

@@ -60,7 +60,7 @@ class Scores:
     def rows(self) -> Tensor:
         """The `NUMBERS` (B, 10) of chosen, then of rejected answers."""
         sides = (self.chosen, self.rejected)
-        return torch.stack([getattr(side, name) for side in sides for name in NUMBERS], -1)
+        return torch.stack([getattr(side, name) for side in sides for name in NUMBERS], 1)
 
 
 class Step(NamedTuple):
@@ -81,6 +81,6 @@ class Step(NamedTuple):
             own = scores.rows
             rows = torch.cat([rows[:first].to(own), own, rows[first + len(own) :].to(own)])
         chosen, rejected = (
-            Side(**dict(zip(NUMBERS, side.unbind(-1), strict=True))) for side in rows.chunk(2, -1)
+            Side(**dict(zip(NUMBERS, side.unbind(1), strict=True))) for side in rows.chunk(2, 1)
         )
         return Scores(chosen=chosen, rejected=rejected)
