@@ -44,7 +44,10 @@ def seeds_table(paper: Paper, runs: Sequence[RunRecord], scale: str, folder: Pat
 def sections(
     paper: Paper, runs: Sequence[RunRecord], measured: Sequence[Measured], mode: str, folder: Path
 ) -> Iterator[Section]:
-    """Yield the rows of the starting models, then those of the trained models."""
+    """Yield the rows of the starting models, then those of the trained models.
+
+    A family that trains nothing has scores in one section.
+    """
     family = find_family(paper.family)
     start_models = dict.fromkeys(run["start_model"] or "start" for run in runs)
     before = [
@@ -63,7 +66,9 @@ def sections(
     ]
     for title, rows in (("Before", before), ("After", after)):
         if scored := [row for row in rows if any(row.cells)]:
-            yield Section(f"{title} {family.trained_by}", tuple(scored))
+            yield Section(
+                f"{title} {family.trained_by}" if family.trains else "Ours", tuple(scored)
+            )
 
 
 def labelled_starts(name: str, runs: Sequence[RunRecord]) -> Iterator[tuple[str, RunRecord]]:
