@@ -11,7 +11,7 @@ from eval.grading.verdict import Verdict
 CANDIDATES = 2  # numbers at the end of a reply of which one has to match
 TOLERANCE = 1e-2  # relative, unless both numbers are integers
 HAN = r"\u4e00-\u9fa5"
-VALUE = r"\d+[./]?\d*%?"
+VALUE = r"\d+(?:[./]\d*)?%?"
 AFTER = rf"[{HAN},，。°℃$}}（]"  # characters that may follow a number
 POSITIONS = (  # of numbers in a line, in the order in which the candidates are listed
     re.compile(rf"^({VALUE}) ?(?=[{HAN},，。°℃$])"),

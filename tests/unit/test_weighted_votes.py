@@ -168,7 +168,8 @@ def test_log_probabilities_are_those_of_the_tokens(build_llama, tiny_tokenizer):
     assert found[0].logp == found[2].logp != found[1].logp
     for sample in found[:2]:
         prompt = sampler.encode("1 + 1")
-        answer = [*tiny_tokenizer(sample.output)["input_ids"], tiny_tokenizer.eos_token_id]
+        own = tiny_tokenizer(sample.output, add_special_tokens=False)["input_ids"]
+        answer = [*own, tiny_tokenizer.eos_token_id]
         with torch.inference_mode():
             logits = sampler.model(torch.tensor([prompt + answer])).logits[0]
         logps = logits.double().log_softmax(-1)[len(prompt) - 1 : -1]
