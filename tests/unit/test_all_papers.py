@@ -249,4 +249,4 @@ def test_it_runs_through_all_stages_to_its_page(entry, root, monkeypatch):
     assert all(run["scores"] for run in outcome.runs)
     assert len(outcome.verdicts) == len(paper.claims)
     shown = render_outcome(paper, outcome)
-    assert paper.title in shown.path.read_text()
+    assert paper.title in shown.path.read_text().replace("\\*", "*")
