@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from core.bounded_templates import Tokenizer, apply_template
-from core.forward.scores import end_scores
+from core.forward.head_scores import end_scores
 from core.rewards.completions import Completion, completion_text
 
 

@@ -13,6 +13,7 @@ from core.configs.sft import TRUNCATIONS
 from core.data.best_fit import Data
 from core.data.chatml import to_chatml
 from core.data.conversations import Row
+from core.data.dropped_rows import kept_rows
 from core.data.preparation import column_names
 from core.data.sft import join_ids, pair_texts
 from core.errors import MissingColumn
@@ -75,18 +76,16 @@ def with_answers(encoded: Data, answers: Sequence[str], max_length: int | None) 
     Raises:
         BadValue: no row is left.
     """
-    whole = encoded.filter(partial(has_answers, columns=token_columns(answers)))
-    if isinstance(whole, Dataset) and len(whole) < len(encoded):
-        logger.warning(
-            f"{len(encoded) - len(whole)} of {len(encoded)} pairs are dropped: an answer has no "
-            f"token within max_length={max_length}"
-        )
-    if next(iter(whole), None) is None:
-        raise BadValue(
+    return kept_rows(
+        encoded,
+        partial(has_answers, columns=token_columns(answers)),
+        f"an answer has no token within max_length={max_length}",
+        noun="pairs",
+        none=(
             f"no pair of the dataset has two answers within max_length={max_length}: give rows, or "
             "a greater max_length"
-        )
-    return whole
+        ),
+    )
 
 
 def check_shares(row: Row, names: Sequence[str]) -> Row:

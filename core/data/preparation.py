@@ -1,9 +1,12 @@
 """Preparation of fine-tuning datasets of any form as rows of token ids with labels."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from datasets import Dataset, IterableDataset
+from numpy.typing import NDArray
 from transformers.utils import logging
 
 from core.bounded_templates import Tokenizer
@@ -11,6 +14,7 @@ from core.configs.sft import PACKINGS, TRUNCATIONS, SFTConfig
 from core.data.best_fit import COLUMNS, LENGTHS, Data, pack_rows
 from core.data.chatml import to_chatml
 from core.data.conversations import Row
+from core.data.dropped_rows import kept_rows
 from core.data.sft import IGNORED, row_encoder
 from core.errors import MissingColumn
 from eval.errors import BadValue
@@ -183,13 +187,11 @@ def to_length(
         return rows
     span = TRUNCATIONS[truncation].kept(max_length)
     truncated = rows.map(lambda row: {key: row[key][span] for key in COLUMNS}, **processes)
-    trained = truncated.filter(is_trained_on)
-    if isinstance(trained, Dataset) and len(trained) < len(truncated):
-        logger.warning(
-            f"{len(truncated) - len(trained)} of {len(truncated)} rows are dropped: they have no "
-            f"token to train on within max_length={max_length}"
-        )
-    return trained
+    return kept_rows(
+        truncated,
+        is_trained_on,
+        f"they have no token to train on within max_length={max_length}",
+    )
 
 
 def warn_of_cuts(rows: Data, packed: Data, max_length: int | None, *, splits: bool) -> None:
@@ -203,16 +205,19 @@ def warn_of_cuts(rows: Data, packed: Data, max_length: int | None, *, splits: bo
     """
     if not (isinstance(rows, Dataset) and isinstance(packed, Dataset) and max_length):
         return
-    in_rows, in_documents = labels_of(packed), labels_of(rows) if splits else []
-    unlabelled = sum(not any(x != IGNORED for x in labels) for labels in in_rows)
+    unlabelled = sum(not labelled.any() for labelled in labelled_tokens(packed))
     if unlabelled:
         logger.warning(
-            f"{unlabelled} of {len(in_rows)} packed rows have no token to train on within "
+            f"{unlabelled} of {len(packed)} packed rows have no token to train on within "
             f"max_length={max_length}"
         )
-    lost = sum(pieces_without_prompt(labels, max_length) for labels in in_documents)
+    if not splits:
+        return
+    lost = total = 0
+    for labelled in labelled_tokens(rows):
+        total += -(-len(labelled) // max_length)
+        lost += pieces_without_prompt(labelled, max_length)
     if lost:
-        total = sum(-(-len(labels) // max_length) for labels in in_documents)
         logger.warning(
             f"{lost} of {total} pieces of documents are trained on without their prompt, as they "
             f"are split at max_length={max_length}: set a greater max_length, or a "
@@ -220,20 +225,28 @@ def warn_of_cuts(rows: Data, packed: Data, max_length: int | None, *, splits: bo
         )
 
 
-def labels_of(rows: Data) -> list[list[int]]:
-    """Return the labels of each row of a dataset."""
-    return [*rows["labels"]]
+def labelled_tokens(rows: Dataset) -> Iterator[NDArray[np.bool_]]:
+    """Yield for each row which of its tokens have a label; a thousand rows are in memory."""
+    table: Any  # of Arrow, whose types are partly unknown
+    for table in rows.select_columns("labels").with_format("arrow").iter(1000):
+        column = table["labels"].combine_chunks()
+        labelled = column.flatten().to_numpy(zero_copy_only=False) != IGNORED
+        yield from np.split(labelled, np.cumsum(column.value_lengths())[:-1])
 
 
-def pieces_without_prompt(labels: Sequence[int], width: int) -> int:
+def pieces_without_prompt(labelled: NDArray[np.bool_], width: int) -> int:
     """Return how many labelled pieces of a document do not begin with its prompt.
 
     A document has a prompt if its first token has no label. It is split every `width` tokens.
+
+    Args:
+        labelled: Which tokens have a label.
+        width: Length of a piece.
     """
-    if not labels or labels[0] != IGNORED:
+    if not len(labelled) or labelled[0]:
         return 0
-    starts = range(width, len(labels), width)
-    return sum(any(x != IGNORED for x in labels[start : start + width]) for start in starts)
+    starts = range(width, len(labelled), width)
+    return sum(bool(labelled[start : start + width].any()) for start in starts)
 
 
 def is_trained_on(row: Mapping[str, Sequence[int]]) -> bool:

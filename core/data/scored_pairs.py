@@ -1,6 +1,6 @@
 """Preparation of pairs for reward models: both texts as token ids, with an optional margin."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import isfinite
 from typing import Any
@@ -12,6 +12,7 @@ from core.bounded_templates import Tokenizer
 from core.data.best_fit import Data
 from core.data.chatml import to_chatml
 from core.data.conversations import Row, chat, template_keywords
+from core.data.dropped_rows import kept_rows
 from core.data.pairs import ANSWERS
 from core.data.preparation import column_names
 from core.data.sft import with_end_token
@@ -61,14 +62,16 @@ def tokenize_scored_pairs(
         remove_columns=sorted(columns.difference(IDS, {MARGIN})),
         **options,  # Any: an IterableDataset takes fewer
     )
-    fitting = dropping(encoded, partial(fits, max_length=max_length), length_reason(max_length))
-    different = dropping(fitting, is_different, "their two texts are equal")
-    if next(iter(different), None) is None:
-        raise BadValue(
+    fitting = kept_rows(encoded, partial(fits, max_length=max_length), length_reason(max_length))
+    return kept_rows(
+        fitting,
+        is_different,
+        "their two texts are equal",
+        none=(
             f"no pair of the dataset has two different texts within max_length={max_length}: give "
             "rows, or a greater max_length"
-        )
-    return different
+        ),
+    )
 
 
 def encode_scored(row: Row, index: int, tokenizer: Tokenizer, is_encoded: bool) -> Row:
@@ -127,11 +130,3 @@ def length_reason(max_length: int | None) -> str:
 def is_different(row: Row) -> bool:
     """Return whether the texts of a row differ."""
     return row[IDS[0]] != row[IDS[1]]
-
-
-def dropping(rows: Data, keeps: Callable[[Row], bool], reason: str) -> Data:
-    """Return the rows that `keeps` is true of; the number of the others is logged."""
-    kept = rows.filter(keeps)
-    if isinstance(kept, Dataset) and len(kept) < len(rows):
-        logger.warning(f"{len(rows) - len(kept)} of {len(rows)} rows are dropped: {reason}")
-    return kept

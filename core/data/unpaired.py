@@ -9,6 +9,7 @@ from core.bounded_templates import Tokenizer
 from core.data.best_fit import Data
 from core.data.chatml import to_chatml
 from core.data.conversations import Row
+from core.data.dropped_rows import kept_rows
 from core.data.pairs import ANSWERS, encode_answer, with_prompt
 from core.data.preparation import column_names
 from core.data.sft import pair_texts
@@ -149,18 +150,16 @@ def require_rows(encoded: Data, max_length: int | None) -> Data:
         room = len(row["prompt_ids"]) + 1 if max_length is None else max_length
         return bool(row["completion_ids"]) and 0 < len(row["prompt_ids"]) < room
 
-    answers = encoded.filter(has_answer)
-    if isinstance(answers, Dataset) and len(answers) < len(encoded):
-        logger.warning(
-            f"{len(encoded) - len(answers)} of {len(encoded)} answers are dropped: they have no "
-            f"token within max_length={max_length}"
-        )
-    if next(iter(answers), None) is None:
-        raise BadValue(
+    return kept_rows(
+        encoded,
+        has_answer,
+        f"they have no token within max_length={max_length}",
+        noun="answers",
+        none=(
             f"no row of the dataset has an answer within max_length={max_length}: give rows, or a "
             "greater max_length"
-        )
-    return answers
+        ),
+    )
 
 
 class Mismatches:

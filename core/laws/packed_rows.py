@@ -29,7 +29,7 @@ ROWS = ((5, 3, 8), (1, 12), (7, 7))  # lengths of the documents in each packed r
 
 @dataclass(frozen=True)
 class Packed:
-    """What the documents of a case became: counts of rows, tokens and documents.
+    """Counts of rows, tokens and documents after packing.
 
     Attributes:
         rows: rows.

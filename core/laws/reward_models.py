@@ -9,7 +9,7 @@ from transformers import LlamaForSequenceClassification
 
 from core.equations.advantage_equations import Numbers
 from core.forward.batches import pad_rows
-from core.forward.scores import end_scores
+from core.forward.head_scores import end_scores
 from core.losses.scoring import PairRewards, pair_losses
 from core.models.nano import nano_model
 

@@ -186,7 +186,9 @@ def to_run(paper: Paper, records: Sequence[Record], scale: str) -> str:
     if paper.not_run:
         return f"Not run here: {paper.not_run}."
     ran = {run["arm"] for run in runs_of(records, scale)}
-    arms_to_run = [arm for arm in paper.claimed_arms(scale) if arm not in ran]
+    judged = judged_at(records, scale)
+    claimed = paper.claimed_arms(scale, without=(judged or {}).get("missed", ()))
+    arms_to_run = [arm for arm in claimed if arm not in ran]
     return f"To run: {', '.join(arms_to_run)}." if arms_to_run else ""
 
 

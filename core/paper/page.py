@@ -1,6 +1,6 @@
 """The parts of a paper module: settings with passages, evaluations, and the paper itself."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
@@ -167,9 +167,14 @@ class Paper:
         groups = [{setting.name for setting in self.settings}, *self.profiles.values(), *changes]
         return frozenset[str]().union(*groups)
 
-    def claimed_arms(self, scale: str) -> tuple[str, ...]:
-        """Return the main arm, then every other arm that a claim compares at a scale."""
-        compared = [arm for claim in self.claims for arm in claim.arms]
+    def claimed_arms(self, scale: str, without: Collection[str] = ()) -> tuple[str, ...]:
+        """Return the main arm, then every other arm that a claim compares at a scale.
+
+        Args:
+            scale: The name of the scale.
+            without: The names of claims that are not to be tested.
+        """
+        compared = [arm for claim in self.claims if claim.slug not in without for arm in claim.arms]
         arms = dict.fromkeys([self.main_arm, *compared])
         return tuple(arm for arm in arms if self.exists_at(arm, scale))
 

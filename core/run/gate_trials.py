@@ -41,13 +41,10 @@ def arms_behind_gates(order: Order, missed: Mapping[str, str]) -> tuple[str, ...
     """
     if not missed:
         return order.arm_names
-    passing_claims = [
-        claim for claim in order.paper.claims if claim.arms and claim.slug not in missed
-    ]
-    if not passing_claims:
+    if not any(claim.arms and claim.slug not in missed for claim in order.paper.claims):
         reasons = "; ".join(map(": ".join, missed.items()))
         raise MissedGates(f"no claim passes its gates on the trial seed, nothing runs: {reasons}")
-    needed = {order.paper.main_arm}.union(*(claim.arms for claim in passing_claims))
+    needed = order.paper.claimed_arms(order.scale, without=missed)
     return tuple(arm for arm in order.arm_names if arm in needed)
 
 

@@ -1,6 +1,6 @@
 """Reproduces the papers of a family: runs what is missing and judges the claims of each paper."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from core.claims import Claim
@@ -63,7 +63,12 @@ def reproduce(
 
 
 def to_run(paper: Paper, scale: str, jobs: int, until: int) -> list[Order]:
-    """Return the order of a paper up to a look; a judged paper is judged again and has none."""
+    """Return the order of a paper up to a look; a judged paper is judged again and has none.
+
+    A paper whose claims compare no runs has none either.
+    """
+    if not any(claim.arms for claim in paper.claims):
+        return []
     if is_judged(paper, scale, until):
         judge_again(paper)
         return []
@@ -117,7 +122,7 @@ def is_judged(paper: Paper, scale: str, look: int) -> bool:
     return (
         asserts_the_same(paper, claims)
         and has_seeds(paper, scale, claims, look)
-        and has_present_runs(paper, scale, records, judged_runs(claims))
+        and has_present_runs(paper, scale, records, claims)
     )
 
 
@@ -143,16 +148,22 @@ def seeds_of_look(paper: Paper, scale: str, claim: Claim, look: int) -> int:
 
 
 def has_present_runs(
-    paper: Paper, scale: str, records: Sequence[Record], digests: Collection[str]
+    paper: Paper, scale: str, records: Sequence[Record], claims: ClaimsRecord
 ) -> bool:
-    """Return whether the judged runs are all there, of all claimed arms, with present settings."""
+    """Return whether the judged runs are all there, with present settings.
+
+    They are those of all claimed arms but the ones that only claims compare which missed a gate on
+    the trial seed.
+    """
+    digests = judged_runs(claims)
+    needed = paper.claimed_arms(scale, without=claims.get("missed", ()))
     runs = [run for run in runs_of(records, scale) if run["digest"] in digests]
     best_factors = {
         (tuning["scale"], tuning["arm"]): tuning["best"] for tuning in tunings_of(records, scale)
     }
     return (
         len(runs) == len({*digests})
-        and {run["arm"] for run in runs} >= set(paper.claimed_arms(scale))
+        and {run["arm"] for run in runs} >= {*needed}
         and not any(list(asked_problems(paper, run, factor_of(run, best_factors))) for run in runs)
     )
 

@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerBase
 from core.configs.answer_config import AnswerConfig
 from core.configs.base import padding_multiple
 from core.configs.reference_free_config import SMOOTHED_TOKENS
-from core.data.steps import StepEncoder
+from core.data.labelled_steps import StepEncoder
 from core.option import option
 
 

@@ -11,9 +11,9 @@ from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from core.data.best_fit import Data
+from core.data.labelled_steps import ENCODED, with_both_kinds
 from core.data.sft import IGNORED
-from core.data.steps import ENCODED, with_both_kinds
-from core.forward.scores import token_scores
+from core.forward.head_scores import token_scores
 from core.losses.scoring import step_labels
 from core.models.scorers import STEP_HEAD
 from core.preference.answer_trainer import Term

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 
 from core.data.best_fit import Data
 from core.data.scored_pairs import IDS, MARGIN, tokenize_scored_pairs
-from core.forward.scores import end_scores
+from core.forward.head_scores import end_scores
 from core.losses.scoring import PairRewards, pair_losses
 from core.models.scorers import REWARD_HEAD
 from core.preference.answer_trainer import Term

@@ -51,7 +51,7 @@ def _planned(launch: str, parameters: int, processes: int) -> int:
 
 @dataclass(eq=False)
 class Process:
-    """What one simulated process holds between steps: whole tensors, or its slices of them.
+    """State of one simulated process between steps: whole tensors, or its slices of them.
 
     Attributes:
         weights: what the network computes with.

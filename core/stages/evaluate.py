@@ -12,8 +12,8 @@ from core.paper import Evaluation, Paper
 from core.samplers.journal import Journal
 from core.settings.resolved import Resolved
 from core.settings.run_settings import RunSettings
+from core.stages.answer_logps import with_logps
 from core.stages.loading import Loading, scoring_of
-from core.stages.scores import with_logps
 from core.stages.sources import model_folder, source_of
 from core.stages.stage import Outputs, Policy, Stage
 from core.stages.tools import tools

@@ -4,6 +4,7 @@ Source: XiaoMi/cmath, `utils.py`, with its call of `has_exception` repaired.
 """
 
 import re
+from collections import deque
 from itertools import chain
 
 from eval.grading.verdict import Verdict
@@ -20,9 +21,9 @@ POSITIONS = (  # of numbers in a line, in the order in which the candidates are 
     re.compile(rf"(?<=[{HAN}$:：＝≈=\->]) ?({VALUE})$"),
     re.compile(rf"^({VALUE})$"),
 )
-FRACTION = re.compile(r"\\frac{([^}]+)}{([^}]+)}")
+FRACTION = "\\frac{"
 WITHIN_NUMBER = re.compile(r"(?<=\d)[, ](?=\d)")
-TIMEOUT = re.compile(r"请求.*超时|timeout")
+TIMEOUT = ("请求", "超时")  # a request, and that it has timed out
 FAILURE = re.compile(r"error|异常|失败|content_filter")
 
 
@@ -43,14 +44,35 @@ def is_error(reply: str) -> bool:
     """Return whether a reply is empty, timed out, or an error object."""
     is_object = "{" in reply and "}" in reply
     is_failure = is_object and FAILURE.search(reply) is not None
-    return not reply.strip() or TIMEOUT.search(reply) is not None or is_failure
+    return not reply.strip() or is_timeout(reply) or is_failure
+
+
+def is_timeout(reply: str) -> bool:
+    """Return whether a line of a reply says that a request has timed out."""
+    request, late = TIMEOUT
+    return "timeout" in reply or any(
+        request in line.rpartition(late)[0] for line in reply.split("\n")
+    )
 
 
 def candidates(reply: str) -> list[str]:
     """Return the numbers of a reply, line by line."""
-    fractions = FRACTION.sub(r"\1/\2", reply)
-    lines = WITHIN_NUMBER.sub("", fractions).splitlines()
+    lines = WITHIN_NUMBER.sub("", plain_fractions(reply)).splitlines()
     return list(chain.from_iterable(map(line_candidates, lines)))
+
+
+def plain_fractions(text: str) -> str:
+    r"""Return a text with `a/b` for each `\frac{a}{b}`, of which both parts end at the next `}`."""
+    parts, done = deque(text.split("}")), list[str]()
+    while len(parts) > 1:  # what is before a `}`
+        head, fraction, numerator = parts.popleft().partition(FRACTION)
+        denominator = parts[0].removeprefix("{") if parts[0].startswith("{") else ""
+        if numerator and denominator and len(parts) > 1:
+            parts.popleft()
+            done.append(f"{head}{numerator}/{denominator}")
+        else:
+            done.append(head + fraction + numerator + "}")
+    return "".join([*done, *parts])
 
 
 def line_candidates(line: str) -> list[str]:

@@ -3,6 +3,7 @@ r"""The benchmarks' own rules: worked examples of their official code, and relea
 import gzip
 import json
 import os
+import re
 from pathlib import Path
 from threading import Thread
 
@@ -19,7 +20,7 @@ from core.laws.official_rules import (
 from eval.errors import UnknownName
 from eval.grading import grade_many, grade_officially
 from eval.grading.official import mgsm_answer
-from eval.grading.official_cmath import candidates
+from eval.grading.official_cmath import candidates, is_timeout, plain_fractions
 from eval.grading.official_math import is_equivalent, normal_form
 from eval.samples.side_by_side import official_score
 from eval.samples.store import Sample
@@ -259,3 +260,13 @@ def test_the_normal_form_only_adds_matches_and_the_strict_grader_has_all_of_them
         o.extracted for o, s in zip(official, strict, strict=True) if o.correct and not s.correct
     ]
     assert lost == []
+
+
+@given(st.lists(st.sampled_from([r"\frac{", "{", "}", "1", "}{", "\n"]), max_size=16).map("".join))
+def test_fractions_are_those_of_the_official_pattern(text):
+    assert plain_fractions(text) == re.sub(r"\\frac{([^}]+)}{([^}]+)}", r"\1/\2", text)
+
+
+@given(st.lists(st.sampled_from(["请求", "超时", "a", "\n", "timeout"]), max_size=8).map("".join))
+def test_timeouts_are_those_of_the_official_pattern(text):
+    assert is_timeout(text) == bool(re.search("请求.*超时|timeout", text))

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis.strategies import floats, lists, text
 from run_records import LIMIT, START_RIGHT, SUITES, run_record
 
+from core.pages.every_seed import sections
 from core.pages.examples import KINDS, firsts
 from core.pages.render import render_all
 from core.pages.report import report_files
+from core.pages.runs import measured_in
 from core.paper.registry import find_paper
 from core.records.places import Shelf, report_folder, root, run_samples_file
 from core.verdicts.controls import shown_records
@@ -19,6 +21,7 @@ from eval.samples.store import Sample
 from eval.sets.benchmarks import find_benchmark
 from eval.tables.filters import code_block, headings, visible
 from eval.tables.plots import spread_places
+from papers.cmath import PAPER as CMATH
 
 SLUG = "deepseekmath-grpo"
 
@@ -124,6 +127,15 @@ def test_every_score_of_every_seed_is_on_the_page_with_its_files():
             round(row["value"], 1) for row in record["scores"]
         ]
     assert all((folder / link).is_file() for link in re.findall(r"\]\((\.\.[^)]+)\)", plain))
+
+
+def test_scores_without_a_training_are_in_one_section():
+    runs = [run_record(right, seed=seed) for seed, right in enumerate((30, 40))]
+    folder = report_folder(SLUG, "cpu", Shelf.HERE)
+    titles = [section.title for section in sections(CMATH, runs, measured_in(runs), "cot", folder)]
+    assert {*titles} == {"Ours"}
+    trained = sections(find_paper(SLUG), runs, measured_in(runs), "cot", folder)
+    assert [section.title for section in trained] == ["Before RL", "After RL"]
 
 
 def test_links_of_a_page_beside_the_runs_lead_to_the_same_files():

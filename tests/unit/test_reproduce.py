@@ -8,6 +8,7 @@ import pytest
 from core.claims import Claim, late
 from core.families.table import FAMILIES, listed_families
 from core.pages.families import family_files
+from core.paper.registry import entries, find_paper
 from core.records.places import Shelf, results
 from core.records.record import latest, read_records, standard
 from core.records.schema import claims_of, runs_of, tunings_of
@@ -25,6 +26,7 @@ from core.verdicts.up_to_date import recorded_runs
 from core.verdicts.verdict_records import verdicts_record
 from eval.errors import UnknownName
 from eval.stats.seeds import LOOKS
+from papers.bema import PAPER as BEMA
 from papers.deepseekmath_grpo import PAPER as DEEPSEEKMATH
 from papers.dr_grpo import PAPER as DR_GRPO
 from papers.sapo import PAPER as SAPO
@@ -50,6 +52,11 @@ OTHER = Claim(
 
 
 UNHEARD = Claim("unheard", "More.", late("unheard").of("rft") > late("reward").of("grpo"))
+
+
+def judged_papers():
+    """The papers with published verdicts on runs at `cpu`."""
+    return [slug for slug in entries() if claims_of(standard(read_records(slug)), "cpu")]
 
 
 @pytest.fixture
@@ -151,6 +158,17 @@ def test_runs_that_records_tell_of_are_not_run_again_for_new_verdicts(tmp_path, 
     monkeypatch.setattr("core.run.units.run_chain", pytest.fail)
     assert {*reproduce([DEEPSEEKMATH])} == {Reproduced(slug)}
     assert {one["id"]: one["verdict"] for one in claims_record()["verdicts"]} == verdicts
+
+
+@pytest.mark.parametrize("slug", judged_papers())
+def test_what_is_published_is_only_judged_again(slug):
+    """Also where a claim missed a gate on the trial seed, so that its arms have no runs."""
+    assert is_judged(find_paper(slug), "cpu", len(LOOKS))
+
+
+def test_a_paper_whose_claims_compare_no_runs_has_nothing_to_run():
+    assert not any(claim.arms for claim in BEMA.claims)
+    assert list(reproduce([BEMA])) == []
 
 
 def claims_record():

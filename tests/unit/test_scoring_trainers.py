@@ -19,7 +19,7 @@ from core.collect.reward_model import RewardModel
 from core.collect.reward_sources import reward_model
 from core.errors import MissingColumn
 from core.forward.batches import pad_rows
-from core.forward.scores import end_scores, token_scores
+from core.forward.head_scores import end_scores, token_scores
 from eval.errors import BadValue
 
 pytestmark = pytest.mark.versions
@@ -127,7 +127,7 @@ def test_ten_rows_are_one_step_however_they_are_split(kind, build):
 def test_packed_rows_and_padded_ones_have_one_loss_and_one_gradient(kind, build, monkeypatch):
     method, settings = CHANGES[kind]
     packed, moved = train(build(method, **settings))
-    for module in ("scores", "documents"):
+    for module in ("head_scores", "documents"):
         monkeypatch.setattr(f"core.forward.{module}.goes_by_segments", lambda _: False)
     padded, other = train(build(method, **settings))
     assert (moved - other).norm() < CLOSE * (moved - weights(build(method))).norm()

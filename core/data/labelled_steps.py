@@ -10,8 +10,8 @@ from datasets import Dataset
 from core.bounded_templates import Tokenizer
 from core.data.best_fit import Data
 from core.data.conversations import Row
+from core.data.dropped_rows import kept_rows
 from core.data.preparation import column_names, is_trained_on
-from core.data.scored_pairs import dropping
 from core.data.sft import IGNORED
 from core.errors import MissingColumn
 from eval.errors import BadValue
@@ -64,12 +64,14 @@ class StepEncoder:
         )
         encoded = named.rename_columns({f"token_{name}": name for name in ENCODED})
         lengths = f"max_length={self.max_length}"
-        kept = dropping(encoded, is_trained_on, f"no step ends within {lengths}")
-        if next(iter(kept), None) is None:
-            raise BadValue(
+        return kept_rows(
+            encoded,
+            is_trained_on,
+            f"no step ends within {lengths}",
+            none=(
                 f"no step of the dataset ends within {lengths}: give rows, or a greater max_length"
-            )
-        return kept
+            ),
+        )
 
     def __call__(self, row: Row, index: int) -> dict[str, list[int]]:
         """Return the token ids and labels of a row, with `IGNORED` where no step ends.

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import takewhile
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from core.data.pairs import common_length
 from core.forward.documents import goes_by_segments, outputs_of
 from core.forward.packing import Row, Segments, unpad
 from core.forward.values import to_full_precision
@@ -96,7 +96,8 @@ def packed_rows(
     builder, ends = Row(), dict[int, int]()
     for group in groups:
         members = [rows[place] for place in group]
-        shared = common_length(members) if len(members) > 1 else 0
+        alike = [common_length(members[0], member) for member in members[1:]]
+        shared = min([*alike, *(len(member) - 1 for member in members)]) if alike else 0
         builder.add(members[0][:shared], 0)
         parent = len(builder.lengths) - 1 if shared else None
         for place, member in zip(group, members, strict=True):
@@ -108,12 +109,6 @@ def packed_rows(
         parents=builder.parents,
     )
     return segments, like.new_tensor([ends[place] for place in range(len(rows))])
-
-
-def common_length(rows: Sequence[Sequence[int]]) -> int:
-    """Return the number of tokens that all rows begin with, less than the shortest row has."""
-    alike = takewhile(lambda tokens: len(set(tokens)) == 1, zip(*rows, strict=False))
-    return min(sum(1 for _ in alike), min(map(len, rows)) - 1)
 
 
 def to_left(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
