@@ -7,7 +7,10 @@ Where the sources disagree, and what is not the paper's here:
 - It averages 10 runs of 40 samples; a vote of fewer than the 40 samples is here its mean over all
   subsets.
 - Top-k 40 and temperature 0.7 are those of PaLM; GPT-3 has no top-k, UL2 and LaMDA have 0.5.
-- The weights are probabilities under the model at temperature 1.
+- The weights are probabilities under the model at temperature 1. Within a problem of the judged
+  runs the logarithms of those of whole chains spread by 1.3 to 1.4 nats, of normalised ones by
+  0.034 (standard deviations over 40 samples): a vote by the latter is nearly the unweighted one.
+- Whether agreement tells right answers is measured on the samples that vote.
 - lm-evaluation-harness has a task of this name with 64 samples at temperature 0.2, and DeepSeekMath
   and ToRA vote among 32 and 50: none of these compares with 40.
 """
