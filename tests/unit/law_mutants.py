@@ -17,20 +17,23 @@ def laws_of(*slugs):
     return [c for c in claims if isinstance(c.test, Comparison) and c.test.kind == "exact"]
 
 
-def forget(side):
-    """Let a side be computed again."""
-    vars(side).pop("computed", None)
-    for part in side.parts:
-        forget(part)
+def forget(*sides):
+    """Let sides be computed again."""
+    for side in sides:
+        vars(side).pop("computed", None)
+        forget(*side.parts)
 
 
 def holds(claim):
-    for side in (claim.test.left, claim.test.right):
-        forget(side)
+    """Whether a law holds now; the paper keeps no value that changed code has computed."""
+    sides = (claim.test.left, claim.test.right)
+    forget(*sides)
     try:
         return judge_claim(claim, {})["verdict"] == "held"
     except Exception:  # changed code may raise anything
         return False
+    finally:
+        forget(*sides)
 
 
 def survivors(laws, path, lines=None, before=lambda: None):

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from copy import deepcopy
 
 import pytest
 import torch
@@ -325,7 +326,8 @@ def test_the_model_has_the_tags_of_its_method(peft_config, make_sft):
 
 @pytest.mark.parametrize("arguments", ["arguments | tojson", "arguments | items | list"])
 def test_tool_calls_kept_as_json_text_read_like_those_that_are_not(arguments, tiny_tokenizer):
-    tiny_tokenizer.chat_template = (
+    tokenizer = deepcopy(tiny_tokenizer)
+    tokenizer.chat_template = (
         "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.name }}"
         "{{ c.function." + arguments + " }}{% endfor %}{{ m.content }}{% endfor %}"
     )
@@ -339,6 +341,6 @@ def test_tool_calls_kept_as_json_text_read_like_those_that_are_not(arguments, ti
     if "items" in arguments:
         texts.append([{**plain[0], "tool_calls": [{**CALL, "function": function}]}])
     for turns in texts:
-        assert chat(tiny_tokenizer, turns, {}) == chat(tiny_tokenizer, plain, {})
+        assert chat(tokenizer, turns, {}) == chat(tokenizer, plain, {})
     with pytest.raises(BadValue, match="expected JSON"):
-        chat(tiny_tokenizer, [{**plain[0], "tool_calls": "{"}], {})
+        chat(tokenizer, [{**plain[0], "tool_calls": "{"}], {})
