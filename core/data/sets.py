@@ -16,7 +16,8 @@ from core.data.pocket_demonstrations import FALLIBLE, pocket_demonstrations
 from core.data.pocket_demonstrations import WORKED as WORKED_STYLES
 from core.data.sources import File, Generated, Hub, Problems, Row, Source, outline
 from eval.nano import NANO_VERSION
-from eval.nano.splits import SIZES, demonstrations
+from eval.nano.splits import SIZES, TASKS, demonstrations, held_out_answers
+from eval.nano.task import Task
 from eval.pocket import GENERATOR_VERSION
 from eval.pocket.suites import SUITES
 from eval.registered import find_row
@@ -95,23 +96,32 @@ def pocket_demonstration_set(name: str, styles: tuple[str, ...]) -> DataSet:
     return DataSet(name=name, n=4 * 6000, source=source)
 
 
-def nano(suite: str, count: int) -> tuple[DataSet, DataSet]:
-    """Return the training problems of a nano task, and `count` demonstrations of it."""
-    source = Generated(
-        partial(demonstration_rows, suite, count), f"{count}, nano {NANO_VERSION}", suite
-    )
-    columns = (*GRADED, "answers")
+def nano(task: Task) -> tuple[DataSet, ...]:
+    """Return the training problems of a nano task, and each kind of its demonstrations."""
+    columns, source = (*GRADED, "answers"), Problems((task.name,), True)
     return (
-        DataSet(name=suite, columns=columns, n=SIZES["train"], source=Problems((suite,), True)),
-        DataSet(name=f"{suite}-demonstrations", n=count, source=source),
+        DataSet(name=task.name, columns=columns, n=SIZES["train"], source=source),
+        *(nano_demonstrations(task, kind) for kind in task.demonstrations),
     )
 
 
-def demonstration_rows(suite: str, count: int, seed: int) -> list[Row]:
+def nano_demonstrations(task: Task, kind: str) -> DataSet:
+    """Return a kind of a nano task's demonstrations, and as it answers held-out problems."""
+    count = task.demonstrations[kind].count
+    source = Generated(
+        partial(demonstration_rows, task.name, kind),
+        f"{count} and answers to held-out problems, nano {NANO_VERSION}",
+        task.name,
+        partial(held_out_answers, task.name, kind),
+    )
+    return DataSet(name=f"{task.name}-{kind}", n=count, source=source)
+
+
+def demonstration_rows(suite: str, kind: str, seed: int) -> list[Row]:
     """Return demonstrations of a nano task as prompts with completions."""
     return [
         {"prompt": question, "completion": answer}
-        for question, answer in demonstrations(suite, count, seed)
+        for question, answer in demonstrations(suite, kind, seed)
     ]
 
 
@@ -162,9 +172,7 @@ ROWS = (
     pocket("pocket-worked", POCKET, "worked"),
     pocket_demonstration_set("pocket-demonstrations", WORKED_STYLES),
     pocket_demonstration_set("pocket-fallible", FALLIBLE),
-    *nano("nano-choice", 16_384),
-    *nano("nano-many", 16_384),
-    *nano("nano-length", 8_192),
+    *(data_set for task in TASKS.values() for data_set in nano(task)),
     # Mathematics and code with answers that can be checked.
     DataSet(name="gsm8k", columns=GRADED, licence="MIT", n=7473, source=Problems(("gsm8k",))),
     DataSet(name="math", columns=GRADED, licence="MIT", n=7500, source=Problems(("math",))),

@@ -64,12 +64,8 @@ class Problems:
             rows = rows[: self.first]
         if self.style is None:
             return rows
-        texts = map(STYLES[self.style], drafts(benchmark, split))
-        completions = ({"completion": [{"role": "assistant", "content": text}]} for text in texts)
-        return [
-            row | completion
-            for row, completion in zip(rows, completions, strict=self.first is None)
-        ]
+        texts = [STYLES[self.style](draft) for draft in drafts(benchmark, split)]
+        return with_completions(rows, texts if self.first is None else texts[: len(rows)])
 
     def place(self, name: str, nth: int) -> str:
         """Return a description of the row at index `nth`."""
@@ -89,12 +85,15 @@ class Generated:
         make: returns the training rows of a seed.
         text: what the rows are and their version, which changes whenever a row does.
         benchmark: name of the benchmark.
+        complete: returns a completion for each held-out problem of a seed; None holds out problems
+            without completions.
         seed: seed of the rows and draw of the problems.
     """
 
     make: Callable[[int], list[Row]]
     text: str
     benchmark: str
+    complete: Callable[[int], list[str]] | None = None
     seed: int = 0
     holds_out: bool = field(default=True, init=False)
 
@@ -108,10 +107,16 @@ class Generated:
         return replace(self, seed=seed)
 
     def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
-        """Return the training rows, or the problems of another split."""
+        """Return the training rows, or the problems of another split.
+
+        Those of the split `valid` come with completions if there are some.
+        """
         if split == "train":
             return self.make(self.seed)
-        return problem_rows(self.benchmark, split, data, self.seed)
+        problems = problem_rows(self.benchmark, split, data, self.seed)
+        if self.complete is None or split != "valid":
+            return problems
+        return with_completions(problems, self.complete(self.seed))
 
     def place(self, name: str, nth: int) -> str:
         """Return a description of the row at index `nth`."""
@@ -270,6 +275,14 @@ def problem_rows(name: str, split: str, data: Path | None, draw: int = 0) -> lis
         for row, problem in zip(rows, problems, strict=True):
             row["answers"] = asdict(problem.answers) if problem.answers else None
     return rows
+
+
+def with_completions(rows: Iterable[Row], texts: Iterable[str]) -> list[Row]:
+    """Return rows with texts as their completions, one assistant message each."""
+    return [
+        row | {"completion": [{"role": "assistant", "content": text}]}
+        for row, text in zip(rows, texts, strict=True)
+    ]
 
 
 def read_rows(path: Path, digest: str | None) -> list[Row]:

@@ -186,7 +186,8 @@ class Family(Protocol):
         gives: columns that it adds to rows, if it is a preparation that makes rows instead of
             training.
         has_regimes: whether the regimes of `core.families.regimes` configure its trainer;
-            otherwise they configure the runs around it.
+            otherwise they configure the runs around it. Those of a nano world configure every
+            trainer.
         listed_with: the family under whose name its papers are listed and reproduced; empty for
             its own.
         group: a name of several families, by which their papers are listed and reproduced, too.

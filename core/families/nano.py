@@ -1,4 +1,4 @@
-"""Regimes of the nano worlds, and the trainings of their starting models.
+"""Regimes of the nano worlds of policy gradients and pairs, and their starting models' trainings.
 
 Updates, rates, batches and limits were chosen on seeds 100 and 101. A regime has everything that a
 training needs, whatever a paper cites: an arm in it is this base and its own changes.
@@ -24,6 +24,7 @@ BASES: Mapping[str, Settings] = {
     "online_dpo": {"loss_type": "sigmoid", "beta": 0.1},
     "xpo": {"loss_type": "sigmoid", "beta": 0.1, "alpha": 1e-5},
     "nash_md": {"beta": 0.008, "mixture_coef": 0.25},
+    "sft": {"loss_type": "nll"},
 }
 COMMON: Settings = {
     **SAME,
@@ -123,27 +124,27 @@ def start(
     }
 
 
-LOGGED = 4  # updates of pairs between two points of a curve
+LOGGED = 4  # updates on given rows between two points of a curve
 
 
-def pairs_regime(
-    suite: str, start: str, *, pairs: str, updates: int, rate: float, tokens: int, batch: int = 24
+def offline_regime(
+    suite: str, start: str, *, data: str, updates: int, rate: float, tokens: int, batch: int = 24
 ) -> Settings:
-    """Return a regime of a nano world for losses of preference pairs.
+    """Return a regime of a nano world for losses of given rows: pairs or demonstrations.
 
     Args:
         suite: Name of the benchmark.
         start: Name of the preparation that trains the starting model.
-        pairs: Name of the preparation that makes pairs of its answers.
+        data: Name of the data set, such as `prepared:NAME` or `SUITE-KIND` of demonstrations.
         updates: Number of optimizer steps.
         rate: Learning rate.
         tokens: Largest length of an answer.
-        batch: Pairs of an update.
+        batch: Rows of an update.
     """
     return {
-        **{name: value for name, value in COMMON.items() if name in OF_PAIRS},
+        **{name: value for name, value in COMMON.items() if name in OFFLINE},
         "model": f"prepared:{start}",
-        "data": f"prepared:{pairs}",
+        "data": data,
         "benchmarks": (suite,),
         "learning_rate": rate,
         "max_steps": updates,
@@ -156,7 +157,7 @@ def pairs_regime(
 
 
 # The settings of `COMMON` that also act where nothing is sampled while training.
-OF_PAIRS = COMMON.keys() - {
+OFFLINE = COMMON.keys() - {
     *("data", "rewards", "temperature", "top_p", "top_k", "max_completion_length", "use_vllm"),
     *("mask_truncated_completions", "rollout_selection", "selection_reward", "prompt_retirement"),
 }
@@ -165,8 +166,8 @@ CHOICE = regime("nano-choice", "choice-start", updates=160, rate=3e-4, tokens=6)
 CHOICE_FAR = regime(
     "nano-choice", "choice-start", updates=192, rate=5e-4, tokens=6, of_a_rollout=16, iterations=2
 )
-CHOICE_PAIRS = pairs_regime(
-    "nano-choice", "choice-start", pairs="choice-pairs", updates=96, rate=2e-4, tokens=6
+CHOICE_PAIRS = offline_regime(
+    "nano-choice", "choice-start", data="prepared:choice-pairs", updates=96, rate=2e-4, tokens=6
 )
 # 32 pairs of the policy's own answers, sampled anew for each update.
 CHOICE_ONLINE: Settings = {
@@ -183,8 +184,13 @@ LENGTH: Settings = {
     "heldout_every": 112,
 }
 LENGTH_PAIRS: Settings = {
-    **pairs_regime(
-        "nano-length", "length-start", pairs="length-pairs", updates=36, rate=5e-5, tokens=64
+    **offline_regime(
+        "nano-length",
+        "length-start",
+        data="prepared:length-pairs",
+        updates=36,
+        rate=5e-5,
+        tokens=64,
     ),
     "heldout_problems": 100,
 }

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.families import nano, pocket
+from core.families import nano, nano_tuning, pocket
 from core.families.regimes import CPU
 from core.models.builds import UNTRAINED
 from core.paper import Paper
@@ -107,6 +107,13 @@ ROWS = (
         preparations=nano.STARTS["length"],
         bases=nano.BASES,
         cannot_show="a longer answer is likelier right by construction, and nothing is reasoned",
+    ),
+    World(
+        name="sums",
+        regimes=nano_tuning.REGIMES["sums"],
+        preparations=nano_tuning.STARTS["sums"],
+        bases=nano.BASES,
+        cannot_show="one answer is right and nothing is reasoned; a wrong target is any other sum",
     ),
 )
 WORLDS: Mapping[str, World] = {world.name: world for world in ROWS}

@@ -119,11 +119,13 @@ def layers(paper: Paper, arm: str, scale: str, command_line: Settings) -> list[L
     if regime is None:
         return sources + changes
     settings = find_regime(regime, scale, source, family.name)
+    configures_trainer = family.has_regimes
     if world_of_regime(regime).is_bare:
+        configures_trainer = family.has_regimes or family.trains
         beside = [layer for layer in of_papers if layer[1] == source]
         sources, changes = [profile, ({REGIME: regime}, source)], [*beside, *own_changes]
-    layer = (settings if family.has_regimes else run_settings_only(settings), f"{REGIME} {regime}")
-    return [*sources, layer, *changes]
+    layer = settings if configures_trainer else run_settings_only(settings)
+    return [*sources, (layer, f"{REGIME} {regime}"), *changes]
 
 
 def own_layers(paper: Paper) -> list[Layer]:

@@ -1,10 +1,12 @@
 """The task `choice`: a digit for each letter, where a right digit is known and sometimes rare."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from random import Random
 from string import ascii_lowercase, ascii_uppercase, digits
+
+from eval.nano.task import Demonstrations
 
 LETTERS = ascii_lowercase[:24] + ascii_uppercase[:24]
 LONGEST = 5  # letters of a question
@@ -50,6 +52,12 @@ def letters_of(question: str) -> str:
     return question.rstrip(FILLER + "=")
 
 
+def likely_digits(question: str, seed: int, random: Random) -> str:
+    """Draw a digit of each letter by its share."""
+    rows = [law(seed)[letter] for letter in letters_of(question)]
+    return "".join(random.choices(row.digits, row.shares)[0] for row in rows)
+
+
 class Choice:
     """One to five letters, filled with signs: `aQf.-=`; an answer is a right digit for each."""
 
@@ -57,6 +65,9 @@ class Choice:
     title = "nano choice"
     max_tokens = 6
     test_problems = 512
+    demonstrations: Mapping[str, Demonstrations] = {
+        "demonstrations": Demonstrations(16_384, likely_digits)
+    }
 
     def question(self, random: Random) -> str:
         """Draw one to five different letters and the signs that fill them up to five."""
@@ -71,8 +82,3 @@ class Choice:
     def level(self, question: str) -> int:
         """Return the number of letters."""
         return len(letters_of(question))
-
-    def demonstration(self, question: str, seed: int, random: Random) -> str:
-        """Draw a digit of each letter by its share."""
-        rows = [law(seed)[letter] for letter in letters_of(question)]
-        return "".join(random.choices(row.digits, row.shares)[0] for row in rows)

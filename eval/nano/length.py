@@ -1,13 +1,22 @@
 """The task `length`: the policy chooses its length, and a longer answer is likelier right."""
 
+from collections.abc import Mapping
 from random import Random
 
-from eval.nano.task import filler
+from eval.nano.task import Demonstrations, filler
 
 MOST_NINES = 6
 STOP, MOST_SIGNS = 0.06, 60  # probability of the stop after each sign, and signs before it
 SIGNS = "9012345678+-"
 WEIGHTS = (0.06, *[0.08] * 11)
+
+
+def signs_until_stop(question: str, seed: int, random: Random) -> str:  # noqa: ARG001 - for all alike
+    """Draw signs until a stop, whatever the question is."""
+    signs = random.choices(SIGNS, WEIGHTS)
+    while len(signs) < MOST_SIGNS and random.random() >= STOP:
+        signs += random.choices(SIGNS, WEIGHTS)
+    return "".join(signs) + "."
 
 
 class Length:
@@ -20,6 +29,9 @@ class Length:
     title = "nano length"
     max_tokens = 64
     test_problems = 256  # long texts, which records keep
+    demonstrations: Mapping[str, Demonstrations] = {
+        "demonstrations": Demonstrations(8_192, signs_until_stop)
+    }
 
     def question(self, random: Random) -> str:
         """Draw a number from 1 to 6."""
@@ -32,10 +44,3 @@ class Length:
     def level(self, question: str) -> int:
         """Return the number of nines."""
         return int(question[2:-1])
-
-    def demonstration(self, question: str, seed: int, random: Random) -> str:  # noqa: ARG002
-        """Draw signs until a stop, whatever the question is."""
-        signs = random.choices(SIGNS, WEIGHTS)
-        while len(signs) < MOST_SIGNS and random.random() >= STOP:
-            signs += random.choices(SIGNS, WEIGHTS)
-        return "".join(signs) + "."

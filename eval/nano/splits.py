@@ -3,18 +3,20 @@
 import hashlib
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from random import Random
 
 from eval.errors import UnknownName
 from eval.nano.choice import Choice
 from eval.nano.length import Length
 from eval.nano.many import Many
+from eval.nano.sums import Sums
 from eval.nano.task import Task
 from eval.sets.problem import Answers, Problem
 
 SIZES = {"train": 2000, "valid": 400}  # and as many test problems as the task says
 BOUNDS = {"train": 6, "valid": 7, "test": 10}  # tenths of the questions that belong up to a split
-TASKS: dict[str, Task] = {task.name: task for task in (Choice(), Many(), Length())}
+TASKS: dict[str, Task] = {task.name: task for task in (Choice(), Many(), Length(), Sums())}
 
 
 def owning_split(question: str) -> str:
@@ -66,11 +68,17 @@ def problem_of(task: Task, question: str, name: str, seed: int) -> Problem:
     )
 
 
-def demonstrations(name: str, count: int, seed: int) -> list[tuple[str, str]]:
-    """Return questions of the train split with demonstrated answers, each drawn anew."""
-    task, random = TASKS[name], Random(f"{name} demonstrations {seed}")
-    question_stream = questions(task, "train", random)
+def demonstrations(name: str, kind: str, seed: int) -> list[tuple[str, str]]:
+    """Return questions of the train split with answers of a kind of demonstrations."""
+    task, random = TASKS[name], Random(f"{name} {kind} {seed}")
+    drawn, question_stream = task.demonstrations[kind], questions(task, "train", random)
     return [
-        (question, task.demonstration(question, seed, random))
-        for question, _ in zip(question_stream, range(count), strict=False)
+        (question, drawn.answer(question, seed, random))
+        for question in islice(question_stream, drawn.count)
     ]
+
+
+def held_out_answers(name: str, kind: str, seed: int) -> list[str]:
+    """Return an answer of a kind of demonstrations to each held-out problem."""
+    answer, random = TASKS[name].demonstrations[kind].answer, Random(f"{name} {kind} valid {seed}")
+    return [answer(p.question, seed, random) for p in nano_problems(name, "valid", seed)]

@@ -1,5 +1,7 @@
 """Interface of a nano world's task, and the alphabet in which all tasks are written."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from random import Random
 from string import ascii_letters, digits
 from typing import Protocol
@@ -8,20 +10,36 @@ SIGNS = ".=+-"
 ALPHABET = ascii_letters + digits + SIGNS  # a token a character
 
 
+@dataclass(frozen=True)
+class Demonstrations:
+    """A kind of demonstrations of a task: a data set of its own.
+
+    Attributes:
+        count: Number of demonstrations to train on.
+        answer: Draws an answer to a question, for a seed and with a generator of random numbers.
+    """
+
+    count: int
+    answer: Callable[[str, int, Random], str]
+
+
 class Task(Protocol):
-    """A kind of problems with several right answers, and demonstrations that are partly wrong.
+    """A kind of problems, and demonstrations of it, which may be partly wrong.
 
     Attributes:
         name: Name of its benchmark.
         title: Name of its benchmark on pages.
         max_tokens: Largest length of an answer in tokens, with the end token.
         test_problems: Number of test problems.
+        demonstrations: Kinds of demonstrations by the ending of their data set's name. A starting
+            model is trained on those with the ending `demonstrations`.
     """
 
     name: str
     title: str
     max_tokens: int
     test_problems: int
+    demonstrations: Mapping[str, Demonstrations]
 
     def question(self, random: Random) -> str:
         """Draw the text of a question."""
@@ -33,10 +51,6 @@ class Task(Protocol):
 
     def level(self, question: str) -> int:
         """Return the difficulty of a question."""
-        ...
-
-    def demonstration(self, question: str, seed: int, random: Random) -> str:
-        """Draw an answer to a question as the starting policy is to learn it."""
         ...
 
 

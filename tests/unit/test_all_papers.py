@@ -9,7 +9,7 @@ import pytest
 
 from core.claims import Comparison, Untestable
 from core.claims.claim import MECHANISMS
-from core.data.sets import SETS, nano
+from core.data.sets import SETS, nano_demonstrations
 from core.families.profiles import SCALES
 from core.families.regimes import PREPARATIONS
 from core.families.table import find_family
@@ -27,6 +27,9 @@ from core.settings.resolve import config_fields, resolve
 from core.stages.chain import Chain
 from core.verdicts.judge import judge
 from eval.errors import BadValue
+from eval.nano.many import any_summands
+from eval.nano.splits import TASKS
+from eval.nano.task import Demonstrations
 from eval.tables import render
 
 FORMATS = ("md", "latex", "html", "csv")
@@ -218,13 +221,16 @@ def short_starts(monkeypatch):
     few = {"max_steps": 2, "heldout_every": 2, "heldout_problems": 2}
     for name, start, more in (
         ("many", "many-start", {"heldout_target": 0.0}),
+        ("sums", "sums-start", {"heldout_target": 0.0}),
         ("length", "length-grown", {}),
     ):
         world = WORLDS[name]
         own = {**world.preparations[start], **few, **more}
         starts = {**world.preparations, start: own}
         monkeypatch.setitem(WORLDS, name, replace(world, preparations=starts))
-    demonstrations = nano("nano-many", 600)[1]
+    few_demonstrations = {"demonstrations": Demonstrations(600, any_summands)}
+    monkeypatch.setattr(TASKS["nano-many"], "demonstrations", few_demonstrations)
+    demonstrations = nano_demonstrations(TASKS["nano-many"], "demonstrations")
     monkeypatch.setitem(SETS, demonstrations.name, demonstrations)
 
 

@@ -6,14 +6,27 @@ from itertools import combinations
 from math import isclose
 
 import pytest
+from datasets import Dataset
 
+from core.data.preparation import tokenize_rows
 from core.data.sets import find_set
+from core.models.nano import nano_tokenizer
 from core.rewards import Accuracy
 from eval.grading import grade
 from eval.nano.choice import LETTERS, WRONG, law, letters_of
-from eval.nano.splits import SIZES, TASKS, demonstrations, nano_problems, owning_split
+from eval.nano.splits import (
+    SIZES,
+    TASKS,
+    demonstrations,
+    held_out_answers,
+    nano_problems,
+    owning_split,
+)
+from eval.nano.sums import NOISE
 from eval.nano.task import ALPHABET
 from eval.sets.benchmarks import find_benchmark
+
+KINDS = [(name, kind) for name, task in TASKS.items() for kind in task.demonstrations]
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -22,14 +35,14 @@ def test_splits_share_no_question_and_are_drawn_by_the_seed(name):
     splits = {split: {p.question for p in nano_problems(name, split, 20)} for split in sizes}
     assert {split: len(questions) for split, questions in splits.items()} == sizes
     assert not any(splits[a] & splits[b] for a, b in combinations(splits, 2))
-    shown = {question for question, _ in demonstrations(name, 500, 20)}
+    shown = {question for question, _ in demonstrations(name, "demonstrations", 20)}
     assert {owning_split(question) for question in shown} == {"train"}
     assert nano_problems(name, "test", 20) != nano_problems(name, "test", 21)
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_texts_are_of_the_alphabet_and_within_the_limit(name):
-    for question, answer in demonstrations(name, 500, 3):
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+def test_texts_are_of_the_alphabet_and_within_the_limit(name, kind):
+    for question, answer in demonstrations(name, kind, 3):
         assert not {*question, *answer} - {*ALPHABET}
         assert len(answer) < TASKS[name].max_tokens  # and the end token
 
@@ -43,7 +56,7 @@ def test_every_seed_has_a_law_with_these_shares_of_wrong_digits():
 
 
 def test_demonstrations_follow_the_law():
-    shown = [(q[0], a[0]) for q, a in demonstrations("nano-choice", 16_000, 20)]
+    shown = [(q[0], a[0]) for q, a in demonstrations("nano-choice", "demonstrations", 20)]
     letters, pairs = Counter(letter for letter, _ in shown), Counter(shown)
     gaps = [
         pairs[letter, digit] / letters[letter] - share
@@ -99,15 +112,51 @@ def test_the_reward_judges_as_the_suite_does():
     assert values == [1.0, 0.0, 1.0]
 
 
-def test_rows_of_a_data_set_belong_to_the_seed():
-    first, other = (find_set("nano-choice-demonstrations").for_seed(seed) for seed in (20, 21))
-    assert first.source.rows(first.name, "train", None) != other.source.rows(
-        other.name, "train", None
-    )
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+def test_rows_of_a_data_set_belong_to_the_seed(name, kind):
+    data_set = find_set(f"{name}-{kind}")
+    first, other = (data_set.for_seed(seed) for seed in (20, 21))
+    rows = first.source.rows(first.name, "train", None)
+    assert len(rows) == data_set.n
+    assert rows != other.source.rows(other.name, "train", None)
     assert first.source.version("") != other.source.version("")
     held_out = first.source.rows(first.name, "valid", None)
     assert [row["question"] for row in held_out] == [
-        p.question for p in nano_problems("nano-choice", "valid", 20)
+        p.question for p in nano_problems(name, "valid", 20)
     ]
+    [messages] = {len(row["completion"]) for row in held_out}
+    assert messages == 1
+    assert "completion" not in first.source.rows(first.name, "test", None)[0]
+
+
+def test_held_out_rows_have_the_tokens_of_the_trained_ones():
+    source, tokenizer = find_set("nano-sums-noisy").for_seed(20).source, nano_tokenizer()
+    answers = held_out_answers("nano-sums", "noisy", 20)
+    rows = source.rows("", "valid", None)
+    texts = [
+        {"prompt": row["question"], "completion": answer}
+        for row, answer in zip(rows, answers, strict=True)
+    ]
+    encoded, expected = (
+        tokenize_rows(Dataset.from_list(each), tokenizer).select_columns(["input_ids", "labels"])
+        for each in (rows[:40], texts[:40])
+    )
+    assert encoded.to_list() == expected.to_list()
+    assert source.rows("", "train", None)[0].keys() == texts[0].keys()
+
+
+def test_pocket_problems_are_those_of_every_seed():
     pocket = find_set("pocket")
     assert pocket.for_seed(7) == pocket
+
+
+@pytest.mark.parametrize(("kind", "share"), [("demonstrations", 0.0), ("noisy", NOISE)])
+def test_a_kind_of_demonstrations_is_wrong_as_often_where_it_is_held_out(kind, share):
+    problems, task = nano_problems("nano-sums", "valid", 20), TASKS["nano-sums"]
+    held_out = [
+        (p.question, a)
+        for p, a in zip(problems, held_out_answers(task.name, kind, 20), strict=True)
+    ]
+    for pairs in (demonstrations(task.name, kind, 20), held_out):
+        wrong = sum(not re.fullmatch(task.right_answers(q, 20), a) for q, a in pairs)
+        assert abs(wrong / len(pairs) - share) <= 5 * (share * (1 - share) / len(pairs)) ** 0.5

@@ -12,8 +12,10 @@ from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from eval.errors import UnknownName
 from papers.dapo import PAPER as DAPO
+from papers.dft import PAPER as DFT
 from papers.dpo import PAPER as DPO
 from papers.dr_grpo import PAPER as DR_GRPO
+from papers.lora import PAPER as LORA
 from papers.nca import PAPER as NCA
 from papers.ppo import PAPER as PPO
 from papers.rloo import PAPER as RLOO
@@ -26,16 +28,23 @@ def chain(paper, regime, seed, **changes):
     return Chain(resolve(replace(paper, arms=arms, claims=())), seed)
 
 
+def papers_and_loss(settings):
+    """Return two papers whose main arm trains in a regime, and another loss of their family."""
+    if "steps_per_generation" in settings:
+        return (DAPO, DR_GRPO), "dr_grpo"
+    return ((NCA, DPO), "hinge") if "prepared:" in settings["data"] else ((DFT, LORA), "dft")
+
+
 @pytest.mark.parametrize(
     ("regime", "settings"),
     [pair for name in NANO for pair in WORLDS[name].regimes.items()],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_an_arm_without_changes_is_one_training_whatever_the_paper_cites(regime, settings):
-    is_sampled = "steps_per_generation" in settings
-    papers, loss = ((DAPO, DR_GRPO), "dr_grpo") if is_sampled else ((NCA, DPO), "hinge")
+    papers, loss = papers_and_loss(settings)
     one, other = (chain(paper, regime, 20) for paper in papers)
     assert one.train.key == other.train.key
+    assert one.resolved.values["learning_rate"].value == settings["learning_rate"]
     assert [stage.key for stage in one.preparations] == [stage.key for stage in other.preparations]
     assert chain(papers[1], regime, 20, loss_type=loss).train.key != one.train.key
 
@@ -115,7 +124,7 @@ def test_a_model_with_random_weights_is_drawn_by_the_seed():
 def test_regimes_belong_to_worlds_and_nano_worlds_have_seeds_and_looks_of_their_own():
     assert world_of_regime(None) is world_of_regime("off8") is POCKET
     assert world_of_regime("length-tight").name == "length"
-    assert [find_world(name).seeds for name in NANO] == [tuple(range(20, 36))] * 3
+    assert {find_world(name).seeds for name in NANO} == {tuple(range(20, 36))}
     assert all(WORLDS[name].looks[-1].seeds == 16 for name in NANO)
     assert POCKET.looks[-1].seeds == len(POCKET.seeds)
     assert all(world.trial_seed not in world.seeds for world in WORLDS.values())
