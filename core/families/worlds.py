@@ -96,8 +96,8 @@ ROWS = (
     ),
     World(
         name="many",
-        regimes=nano.REGIMES["many"],
-        preparations=nano.STARTS["many"],
+        regimes={**nano.REGIMES["many"], **nano_tuning.REGIMES["many"]},
+        preparations={**nano.STARTS["many"], **nano_tuning.STARTS["many"]},
         bases=nano.BASES,
         cannot_show="a fragile skill; all answers are short and of one kind, nothing is reasoned",
     ),

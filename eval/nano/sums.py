@@ -1,4 +1,4 @@
-"""The task `sums`: two numbers have one sum, and a kind of demonstrations is often wrong."""
+"""The task `sums`: two numbers have one sum, which a fifth of the demonstrations get wrong."""
 
 from collections.abc import Mapping
 from random import Random
@@ -6,18 +6,13 @@ from random import Random
 from eval.nano.task import Demonstrations, filler
 
 LARGEST = 49
-NOISE = 0.2  # share of noisy demonstrations with another sum
+NOISE = 0.2  # share of demonstrations with another sum
 
 
 def sum_of(question: str) -> int:
     """Return the sum that a question asks for."""
     first, second = question[2:-1].split("+")
     return int(first) + int(second)
-
-
-def right_sum(question: str, seed: int, random: Random) -> str:  # noqa: ARG001 - alike for all seeds
-    """Return the sum."""
-    return str(sum_of(question))
 
 
 def noisy_sum(question: str, seed: int, random: Random) -> str:  # noqa: ARG001 - alike for all seeds
@@ -36,8 +31,7 @@ class Sums:
     max_tokens = 3
     test_problems = 512
     demonstrations: Mapping[str, Demonstrations] = {
-        "demonstrations": Demonstrations(16_384, right_sum),
-        "noisy": Demonstrations(8_192, noisy_sum),
+        "demonstrations": Demonstrations(16_384, noisy_sum)
     }
 
     def question(self, random: Random) -> str:

@@ -221,6 +221,7 @@ def short_starts(monkeypatch):
     few = {"max_steps": 2, "heldout_every": 2, "heldout_problems": 2}
     for name, start, more in (
         ("many", "many-start", {"heldout_target": 0.0}),
+        ("many", "many-warm-start", {"heldout_target": 0.0}),
         ("sums", "sums-start", {"heldout_target": 0.0}),
         ("length", "length-grown", {}),
     ):
