@@ -7,7 +7,7 @@ no verdict uses the seed of trials, so neither test problems nor judged seeds af
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from core.claims import START
+from core.claims import START, Comparison
 from core.paper import Paper
 from core.records.fair import best_of
 from core.records.record import Record, new_record
@@ -29,7 +29,8 @@ def untried_rates(paper: Paper, arms: Sequence[Resolved]) -> Iterator[str]:
     """Yield the claims that compare an arm with its start though no trial chooses its rate.
 
     A rate that all arms of a regime share is fair among them. It says nothing about training
-    itself, which may lose at that rate and gain at another. Scales without trials are left out.
+    itself, which may lose at that rate and gain at another. Scales without trials are left out, and
+    so are gates, which only say when a comparison of arms counts.
     """
     untried = {
         arm.arm
@@ -37,7 +38,7 @@ def untried_rates(paper: Paper, arms: Sequence[Resolved]) -> Iterator[str]:
         if arm.family.profiles.get(arm.scale, {}).get("rate_factors") and not arm.run.rate_factors
     }
     for claim in paper.claims:
-        if any(arm == START for arm, _ in claim.needs):
+        if isinstance(claim.test, Comparison) and START in {arm for arm, _ in claim.test.needs}:
             for arm in untried.intersection(claim.arms):
                 yield (
                     f"claim {claim.slug} compares arm {arm} with its start, and no trial chooses "

@@ -155,7 +155,8 @@ def test_an_arm_that_a_claim_compares_with_its_start_has_trials():
     """A regime has one rate for its arms, at which training itself may lose."""
     one_rate = replace(PAPER, arms={"grpo": {"at": {"cpu": {"rate_factors": ()}}}})
     started = Claim("c", "s", score("gsm8k").of("grpo") > score("gsm8k").of(START))
-    alone = Claim("c", "s", score("gsm8k").of("grpo") > 0.0)
+    gate = score("gsm8k").of(START) >= 10.0
+    alone = Claim("c", "s", score("gsm8k").of("grpo") > 0.0, acts=gate)
     lines = [*settings_problems(replace(one_rate, claims=(started,)), "cpu")]
     assert [line for line in lines if "claim c compares arm grpo with its start" in line] == lines
     assert len(lines) == 1
