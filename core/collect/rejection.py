@@ -18,7 +18,7 @@ from core.rewards.verifiers import spread
 from core.rollout.chat import chat_text
 from core.samplers.policy import PolicySampler
 from eval.errors import BadValue
-from eval.samples.evaluation import Decoding
+from eval.samples.evaluation import Decoding, Sampler
 
 
 def accepted_rows(
@@ -26,17 +26,18 @@ def accepted_rows(
     config: RejectionConfig,
     rewards: Sequence[UncheckedReward],
     rows: Sequence[Row],
+    answerer: Sampler | None = None,
 ) -> list[dict[str, object]]:
     """Return one row for each accepted answer of a prompt, with the answer as its `completion`.
 
     Equal answers of a prompt count once. Its answers are sorted by reward, and by time of sampling
-    if the rewards are equal.
+    if the rewards are equal. The `answerer`, by default the sampler itself, writes the answers.
 
     Raises:
         BadValue: there is no reward, a prompt is not a single user message, or no answer is
             accepted.
     """
-    sampled_rows, answers = sampled_answers(sampler, config, rewards, rows)
+    sampled_rows, answers = sampled_answers(answerer or sampler, config, rewards, rows)
     distinct = [list(dict.fromkeys(texts)) for texts in answers]
     values = total_rewards(sampler, rewards, sampled_rows, distinct)
     accepted: list[dict[str, object]] = []
@@ -56,7 +57,7 @@ def accepted_rows(
 
 
 def sampled_answers(
-    sampler: PolicySampler,
+    sampler: Sampler,
     config: AnswersConfig,
     rewards: Sequence[UncheckedReward],
     rows: Sequence[Row],

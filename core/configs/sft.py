@@ -94,6 +94,9 @@ class SFTConfig(BaseConfig):
         None, "Train on the completion only; unset, exactly when the data has one."
     )
     assistant_only_loss: bool = option(False, "Train on the assistant's turns only.")
+    mask_tool_outputs: bool = option(
+        False, "Do not train on what programs print: the text of ```output blocks."
+    )
     loss_type: str = choice("nll", SUPERVISED, "Loss of a token")
     activation_offloading: bool = option(
         False, "Keep in host memory what activation checkpointing keeps."

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import cycle
 
-from core.data.sources import STYLES, Row
+from core.data.sources import STYLES, Row, Style
 from eval.pocket.solver import fallible_solution
 from eval.pocket.suites import drafts
 from eval.sets.benchmarks import Benchmark, find_benchmark
@@ -31,18 +31,19 @@ def pocket_demonstrations(
         UnknownName, MissingFile: a suite is no pocket suite.
         KeyError: a style has another name.
     """
-    writers = {**STYLES, "fallible": lambda draft: fallible_solution(draft, build).text}
+    fallible = Style("cot", lambda draft: fallible_solution(draft, build).text)
+    ways = {**STYLES, "fallible": fallible}
     rows: list[Row] = []
     for suite in suites:
         benchmark: Benchmark = find_benchmark(suite)
         problems = benchmark.load(split="train")
         pairs = zip(problems, drafts(suite, "train"), strict=True)
-        for style, (problem, draft) in zip(cycle(styles), pairs, strict=False):
-            prompt = benchmark.prompt(problem, "tir" if style == "program" else "cot")
+        for name, (problem, draft) in zip(cycle(styles), pairs, strict=False):
+            prompt = benchmark.prompt(problem, ways[name].mode)
             rows.append(
                 {
                     "prompt": [{"role": "user", "content": prompt}],
-                    "completion": [{"role": "assistant", "content": writers[style](draft)}],
+                    "completion": [{"role": "assistant", "content": ways[name].answer(draft)}],
                 }
             )
     return rows

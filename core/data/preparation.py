@@ -56,6 +56,7 @@ class Preparation:
             text_field=args.dataset_text_field,
             completion_only=args.completion_only_loss,
             assistant_only=args.assistant_only_loss,
+            mask_outputs=args.mask_tool_outputs,
             max_length=args.max_length,
             truncation=args.truncation_mode,
             packing=args.packing_strategy if packing else None,
@@ -85,6 +86,7 @@ class Preparation:
         settings = {
             "formatting_func": self.formatting_func is not None,
             "assistant_only_loss": args.assistant_only_loss,
+            "mask_tool_outputs": args.mask_tool_outputs,
             "completion_only_loss": args.completion_only_loss,
             "packing": packing and LENGTHS not in columns,
         }
@@ -131,6 +133,7 @@ def tokenize_rows(
     text_field: str = "text",
     completion_only: bool | None = None,
     assistant_only: bool = False,
+    mask_outputs: bool = False,
     max_length: int | None = None,
     truncation: str = "keep_start",
     packing: str | None = None,
@@ -146,6 +149,7 @@ def tokenize_rows(
         text_field: column of plain texts.
         completion_only: whether prompts get no labels; by default for rows that have a prompt.
         assistant_only: whether only assistant messages get labels.
+        mask_outputs: whether what programs print gets no labels, see `without_outputs`.
         max_length: largest number of tokens in a row.
         truncation: which tokens of a longer row are kept, a name of `TRUNCATIONS`.
         packing: packing strategy; None truncates rows instead, see `to_length`.
@@ -158,8 +162,14 @@ def tokenize_rows(
     if LENGTHS in column_names(dataset):
         return dataset
     chatml: Data = to_chatml(dataset)
-    losses = {"completion_only": completion_only, "assistant_only": assistant_only}
-    encode = row_encoder(column_names(chatml), tokenizer, text_field=text_field, **losses)
+    encode = row_encoder(
+        column_names(chatml),
+        tokenizer,
+        text_field=text_field,
+        completion_only=completion_only,
+        assistant_only=assistant_only,
+        mask_outputs=mask_outputs,
+    )
     processes: dict[str, object] = {"num_proc": workers} if isinstance(dataset, Dataset) else {}
     encoded = chatml.with_format(None).map(encode, **processes)
     return require_labels(

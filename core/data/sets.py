@@ -170,6 +170,9 @@ ROWS = (
         for name in ("pocket-gsm8k", "pocket-math", "pocket-mgsm-zh", "pocket-cmath")
     ),
     pocket("pocket-worked", POCKET, "worked"),
+    pocket("pocket-programs", POCKET, "program"),
+    pocket("pocket-reasoned-programs", POCKET, "reasoned-program"),
+    pocket("pocket-few-reasoned-programs", POCKET, "reasoned-program", first=150),
     pocket_demonstration_set("pocket-demonstrations", WORKED_STYLES),
     pocket_demonstration_set("pocket-fallible", FALLIBLE),
     *(data_set for task in TASKS.values() for data_set in nano(task)),

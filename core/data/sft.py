@@ -8,10 +8,10 @@ from transformers.utils import logging
 from core.bounded_templates import Tokenizer
 from core.data.assistant_tokens import assistant_tokens
 from core.data.conversations import Row, chat, template_keywords
+from core.data.tool_outputs import IGNORED, without_outputs
 from core.errors import MissingColumn
 from eval.errors import BadValue
 
-IGNORED = -100  # the label of a token that is not trained on
 logger = logging.get_logger(__name__)
 
 
@@ -22,25 +22,32 @@ def row_encoder(
     text_field: str,
     completion_only: bool | None,
     assistant_only: bool,
+    mask_outputs: bool,
 ) -> Callable[[Row], Row]:
     """Return a function that converts a row with these columns to `input_ids` and `labels`.
 
     Raises:
         BadValue: the rows have no completion or assistant message, but only those are trained
-            on.
+            on, or token ids, in which outputs of programs are to be masked.
         MissingColumn: no column can be trained on.
     """
     pairs = {"prompt", "completion"} <= columns
     check_losses(columns, completion_only=completion_only, assistant_only=assistant_only)
     if "input_ids" in columns:
+        if mask_outputs and "labels" not in columns:
+            raise BadValue(
+                "mask_tool_outputs=True, but the dataset has token ids: give texts or "
+                "conversations, or add a column 'labels' with -100 where programs print"
+            )
         return partial(encode_ids, completion_only=completion_only is True)
-    options = {"tokenizer": tokenizer, "assistant_only": assistant_only}
+    hidden = {"tokenizer": tokenizer, "mask_outputs": mask_outputs}
+    options = {**hidden, "assistant_only": assistant_only}
     if pairs:
         return partial(encode_pair, completion_only=completion_only is not False, **options)
     if "messages" in columns:
         return partial(encode_turns, **options)
     if text_field in columns:
-        return partial(encode_text, text_field=text_field, tokenizer=tokenizer)
+        return partial(encode_text, text_field=text_field, **hidden)
     expected = (text_field, "messages", "prompt")
     raise MissingColumn("the dataset", expected, columns, "one of them is needed")
 
@@ -91,7 +98,11 @@ def encode_ids(row: Row, completion_only: bool) -> Row:
 
 
 def encode_pair(
-    row: Row, tokenizer: Tokenizer, completion_only: bool, assistant_only: bool = False
+    row: Row,
+    tokenizer: Tokenizer,
+    completion_only: bool,
+    assistant_only: bool = False,
+    mask_outputs: bool = False,
 ) -> Row:
     """Encode prompt and completion, as texts or conversations; see `join_ids`.
 
@@ -113,9 +124,12 @@ def encode_pair(
         ids, mask = assistant_tokens(tokenizer, messages, template_keywords(row))
     is_same = [prompt_token == token for prompt_token, token in zip(start, ids, strict=False)]
     prompt_length = [*is_same, False].index(False) if completion_only else 0
-    return with_labels(
+    encoded = with_labels(
         ids, [is_kept and index >= prompt_length for index, is_kept in enumerate(mask)]
     )
+    if mask_outputs:
+        return without_outputs(encoded, full_text, tokenizer, special=plain)
+    return encoded
 
 
 def join_ids(
@@ -166,20 +180,28 @@ def pair_texts(row: Row, tokenizer: Tokenizer) -> tuple[str, str]:
     )
 
 
-def encode_text(row: Row, text_field: str, tokenizer: Tokenizer) -> Row:
+def encode_text(
+    row: Row, text_field: str, tokenizer: Tokenizer, mask_outputs: bool = False
+) -> Row:
     """Encode a text and its end token; all tokens are labels."""
-    ids = tokenizer(with_end_token(row[text_field], tokenizer))["input_ids"]
-    return {"input_ids": ids, "labels": list(ids)}
+    text = with_end_token(row[text_field], tokenizer)
+    ids = tokenizer(text)["input_ids"]
+    encoded = {"input_ids": ids, "labels": list(ids)}
+    return without_outputs(encoded, text, tokenizer, special=True) if mask_outputs else encoded
 
 
-def encode_turns(row: Row, tokenizer: Tokenizer, assistant_only: bool = False) -> Row:
+def encode_turns(
+    row: Row, tokenizer: Tokenizer, assistant_only: bool = False, mask_outputs: bool = False
+) -> Row:
     """Encode a conversation; labels are all tokens, or the assistant's only."""
     keywords = template_keywords(row)
-    if assistant_only:
-        return with_labels(*assistant_tokens(tokenizer, row["messages"], keywords))
     text = chat(tokenizer, row["messages"], keywords)
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]  # the template writes its own
-    return {"input_ids": ids, "labels": list(ids)}
+    if assistant_only:
+        encoded = with_labels(*assistant_tokens(tokenizer, row["messages"], keywords))
+    else:
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]  # the template writes its own
+        encoded = {"input_ids": ids, "labels": list(ids)}
+    return without_outputs(encoded, text, tokenizer, special=False) if mask_outputs else encoded
 
 
 def with_labels(ids: Sequence[int], mask: Sequence[bool]) -> Row:

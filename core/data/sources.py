@@ -18,9 +18,25 @@ from eval.sets.loading import hub_rows
 from eval.sets.prompts import with_request
 
 Row: TypeAlias = JsonObject  # columns of any type
-STYLES: Mapping[str, Callable[[Draft], str]] = {
-    "worked": lambda draft: draft.solution,
-    "program": lambda draft: draft.transcript,
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a generated problem is asked and answered.
+
+    Attributes:
+        mode: the mode of answering that its prompt requests.
+        answer: returns the text of the answer.
+    """
+
+    mode: str
+    answer: Callable[[Draft], str]
+
+
+STYLES: Mapping[str, Style] = {
+    "worked": Style("cot", lambda draft: draft.solution),
+    "program": Style("tir", lambda draft: draft.transcript),
+    "reasoned-program": Style("tir", lambda draft: draft.reasoned_transcript),
 }
 
 
@@ -31,7 +47,8 @@ class Problems:
     Attributes:
         benchmarks: names of the benchmarks.
         holds_out: whether there is a split `valid`, too.
-        style: a key of `STYLES`: each row then has the generator's solution as completion.
+        style: a key of `STYLES`: rows are then asked in its mode and have its answer as
+            completion. None asks for worked answers, and gives no completions.
         first: number of training problems of each benchmark; None takes all.
         draw: draw of generated problems.
     """
@@ -59,12 +76,13 @@ class Problems:
         Raises:
             BadValue, MissingFile, UnknownName: the benchmark, its split or its draw does not exist.
         """
-        rows = problem_rows(benchmark, split, data, self.draw)
+        style = STYLES[self.style or "worked"]
+        rows = problem_rows(benchmark, split, data, self.draw, style.mode)
         if split == "train":
             rows = rows[: self.first]
         if self.style is None:
             return rows
-        texts = [STYLES[self.style](draft) for draft in drafts(benchmark, split)]
+        texts = [style.answer(draft) for draft in drafts(benchmark, split)]
         return with_completions(rows, texts if self.first is None else texts[: len(rows)])
 
     def place(self, name: str, nth: int) -> str:
@@ -251,14 +269,16 @@ class Hub:
 Source: TypeAlias = Problems | Generated | File | Hub
 
 
-def problem_rows(name: str, split: str, data: Path | None, draw: int = 0) -> list[Row]:
+def problem_rows(
+    name: str, split: str, data: Path | None, draw: int = 0, mode: str = "cot"
+) -> list[Row]:
     """Return one row for each problem of a benchmark's split, of a draw if it is generated."""
     benchmark = find_benchmark(name, draw)
     problems = benchmark.load(data, split=split)
     rows: list[Row] = [
         {
             "id": problem.id,
-            "prompt": [{"role": "user", "content": benchmark.prompt(problem)}],
+            "prompt": [{"role": "user", "content": benchmark.prompt(problem, mode)}],
             "question": problem.question,
             "answer": problem.answer,
             "language": problem.language,

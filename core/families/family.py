@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # torch and transformers, which a list of papers must not wai
     from core.configs.base import BaseConfig
     from core.samplers.policy import PolicySampler
     from core.trainers.resume import ResumableTrainer
+    from eval.samples.evaluation import Sampler
 
 Row: TypeAlias = JsonObject  # columns of any type
 Trainer = TypeVar("Trainer", bound="ResumableTrainer")
@@ -148,13 +149,15 @@ class Making:
 
     Attributes:
         config: its settings.
-        sampler: the model that answers.
+        sampler: the model.
+        answerer: the model that answers, with the tools of its mode.
         rewards: reward functions for the answers.
         rows: rows with prompts.
     """
 
     config: "BaseConfig"
     sampler: "PolicySampler"
+    answerer: "Sampler"
     rewards: tuple[Reward, ...]
     rows: Sequence[Mapping[str, object]]
 

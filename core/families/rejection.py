@@ -42,7 +42,7 @@ class RejectionSampling(Untrained):
         from core.collect.rejection import accepted_rows
 
         config = cast("RejectionConfig", making.config)
-        return accepted_rows(making.sampler, config, making.rewards, making.rows)
+        return accepted_rows(making.sampler, config, making.rewards, making.rows, making.answerer)
 
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]

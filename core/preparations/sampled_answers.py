@@ -32,6 +32,7 @@ class AnswersConfig(EvaluationConfig):
     temperature: float = option(1.0, "Temperature of sampling.")
     top_p: float = option(1.0, "Nucleus of sampling.")
     max_completion_length: int = option(256, "Most tokens of a completion.")
+    answer_mode: str = option("cot", "Mode of answering; in `tir` the programs of an answer run.")
 
     def check_fields(self) -> None:
         """Check the fields as of every run without training, and the options of sampling.

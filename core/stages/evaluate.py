@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from core.claims import START
 from core.paper import Evaluation, Paper
@@ -28,6 +28,7 @@ from eval.stats.summary import curve, is_weighted, metrics, parse_metric, score
 from eval.terminal import say
 
 if TYPE_CHECKING:  # torch and transformers, see `core.stages.loading`
+    from core.preparations.sampled_answers import AnswersConfig
     from core.samplers.policy import PolicySampler, TokenSampler
 
 SAMPLES = "samples.jsonl.gz"
@@ -258,9 +259,12 @@ def requested_evaluations(paper: Paper, settings: RunSettings) -> list[Evaluatio
 
 
 def modes_of(resolved: Resolved) -> frozenset[str]:
-    """Return the modes in which a run's policy answers during the training and after it."""
+    """Return the modes in which the model of a run or preparation answers."""
     watched = {resolved.run.heldout_mode} if resolved.run.heldout_benchmarks else set[str]()
-    return frozenset(watched | {question.mode for question in questions(resolved)})
+    made = set[str]()
+    if resolved.family.gives:
+        made = {cast("AnswersConfig", resolved.preview()).answer_mode}
+    return frozenset(watched | made | {question.mode for question in questions(resolved)})
 
 
 def questions_of(evaluation: Evaluation, settings: RunSettings) -> list[Question]:

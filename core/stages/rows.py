@@ -4,8 +4,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from core.families.family import Making
+from core.preparations.sampled_answers import AnswersConfig
 from core.records.files import file_digest, write_atomic
 from core.samplers.journal import Journal
 from core.settings.effective import effective
@@ -14,6 +16,7 @@ from core.stages.data import ROWS, Data, MadeRows, read_rows, split_rows
 from core.stages.evaluate import JOURNAL, Answering
 from core.stages.loading import loading_of
 from core.stages.stage import Policy
+from core.stages.tools import tools
 from eval.grading import GRADER_VERSION
 from eval.terminal import say
 
@@ -53,10 +56,16 @@ class Rows(MadeRows):
         prompts, _ = split_rows(read_rows(self.data.folder), heldout=0)
         answering = Answering(self.answers, loading, resolved.run.threads)
         note = {"stage": self.key, "computed": str(loading)}
-        with Journal(folder / JOURNAL, note) as journal:
+        config = cast(AnswersConfig, resolved.build(output_dir=folder, seed=0))
+        with (
+            Journal(folder / JOURNAL, note) as journal,
+            tools(config.answer_mode) as with_tools,
+        ):
+            sampler = answering.sampler.with_journal(journal)
             making = Making(
-                config=resolved.build(output_dir=folder, seed=0),
-                sampler=answering.sampler.with_journal(journal),
+                config=config,
+                sampler=sampler,
+                answerer=with_tools(sampler, journal),
                 rewards=resolved.run.rewards,
                 rows=prompts,
             )

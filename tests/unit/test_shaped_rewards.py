@@ -257,7 +257,7 @@ def test_an_answer_that_no_verdict_is_due_for_has_no_worth():
 
 
 def test_four_lines_of_working_are_in_some_solutions_and_not_in_all():
-    told = [STYLES["worked"](one) for one in drafts("pocket-math", "valid")]
+    told = [STYLES["worked"].answer(one) for one in drafts("pocket-math", "valid")]
     lines = [sum("=" in line for line in text.split("\n")[:-1]) for text in told]
     found = LINES(completions=told)
     assert found == [float(count >= 4) for count in lines]
