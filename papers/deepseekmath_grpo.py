@@ -23,7 +23,7 @@ from core.rewards import Accuracy, LengthWithin, Shuffled, StepAccuracy
 BENCHMARKS = ("gsm8k", "math", "mgsm_zh", "cmath")
 TRAINED, UNSEEN = ("gsm8k", "math"), ("mgsm_zh", "cmath")
 HELD_OUT = "held_out/accuracy"
-# As in table 5; the models of the cpu scale have never seen a program.
+# As in table 5; at the cpu scale programs are not run.
 BOTH_MODES = {"eval_modes": ("cot", "tir")}
 
 CLOSED_COT = {

@@ -180,9 +180,7 @@ def pair_texts(row: Row, tokenizer: Tokenizer) -> tuple[str, str]:
     )
 
 
-def encode_text(
-    row: Row, text_field: str, tokenizer: Tokenizer, mask_outputs: bool = False
-) -> Row:
+def encode_text(row: Row, text_field: str, tokenizer: Tokenizer, mask_outputs: bool = False) -> Row:
     """Encode a text and its end token; all tokens are labels."""
     text = with_end_token(row[text_field], tokenizer)
     ids = tokenizer(text)["input_ids"]

@@ -317,7 +317,10 @@ def check_metrics(evaluation: Evaluation) -> None:
 
 
 def at_k_questions(settings: RunSettings) -> list[Question]:
-    """Return the questions of the samples for Maj@K and Pass@K, on the first suites."""
+    """Return the questions of the samples for Maj@K and Pass@K, on the first suites.
+
+    They are asked in the first of the `eval_modes`.
+    """
     limits = [n for n in (settings.eval_limit, settings.at_k_limit) if n is not None]
     return [
         Question(
@@ -325,6 +328,7 @@ def at_k_questions(settings: RunSettings) -> list[Question]:
             mirrors=name,
             limit=min(limits, default=None),
             curves=True,
+            mode=next(iter(settings.eval_modes), PLAIN_MODE),
             decoding=Decoding(
                 samples=settings.at_k_samples,
                 temperature=settings.at_k_temperature,

@@ -17,7 +17,11 @@ from core.samplers.policy import PolicySampler
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from core.stages.data import read_rows
+from core.stages.evaluate import modes_of
 from eval.errors import BadValue
+from eval.samples.tir import printed_output
+from eval.samples.transcripts import STOP, program_of
+from eval.sandbox import Sandbox, neutral
 from papers.deepseekmath_grpo import PAPER
 
 FEW = ("max_steps=2", "eval_limit=3", "eval_max_tokens=24", "heldout_problems=2", "at_k_samples=4")
@@ -224,3 +228,26 @@ def test_rows_are_joined_with_those_of_a_data_set_and_lack_no_column(root):
 def test_an_arm_that_only_makes_rows_is_refused_and_so_is_a_preparation_run_as_one():
     with pytest.raises(BadValue, match="makes rows, which are not scored"):
         make_plan(resolve(FOUR, arm="accepted"), 0)
+
+
+@pytest.mark.usefixtures("root")
+def test_programs_of_sampled_answers_run_and_their_outputs_are_in_the_rows():
+    """What stands in an output block is what the program before it prints."""
+    answered = {**SAMPLED, "model": "pocket-instruct", "data": "pocket-programs"}
+    answered |= {"answer_mode": "tir", "max_completion_length": 96}
+    paper = replace(FOUR, preparations={"accepted": answered},
+                    arms={"sft": {"family": "sft", "data": "prepared:accepted"}})  # fmt: skip
+    chain = Chain(resolve(paper))
+    assert "tir" in modes_of(chain.prepared["accepted"].resolved)
+    rows = chain.prepared["accepted"].rows
+    for stage in (rows.data, rows.answers, rows):
+        stage.run()
+    texts = [row["completion"][0]["content"] for row in read_rows(rows.folder)]
+    with_programs = [text for text in texts if program_of(text.partition(STOP)[0])]
+    assert len(with_programs) > len(texts) / 2
+    with Sandbox() as sandbox:
+        ran = sandbox.run([program_of(text.partition(STOP)[0]) for text in with_programs])
+    printed = [neutral(printed_output(execution)) for execution in ran]
+    assert [
+        text.partition(f"{STOP}\n")[2].partition("\n```")[0] for text in with_programs
+    ] == printed
