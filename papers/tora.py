@@ -2,13 +2,16 @@
 
 Where the sources disagree, and what is not the paper's here:
 
-- The trajectories of GPT-4 were not released. In the pocket world the generator writes them: the
-  steps of the right solution, a program, its output and the answer. Reasoning alone is the worked
-  solution, and a program alone stands without the steps.
-- All trajectories have one program, where the paper's have up to four.
+- The trajectories of GPT-4 were not released. In the pocket world the generator writes them: a
+  program, its output, and the answer in words. Reasoning alone is the worked solution.
+- All trajectories have one program, where the paper's have up to four, and no words before it. The
+  starting models have learnt programs without such words: after 36 steps on steps of a solution
+  before a program they answer 13 % of the problems, after 100 at five times the rate 57 %, where
+  they answered 76 % before (one trial seed). What words before a program are worth is not
+  compared.
 - Imitation learns from 300 problems here. Output space shaping adds right trajectories that the
   imitating model samples for 3,000 problems; the paper also lets a larger model correct its wrong
-  ones. All arms train for as many steps.
+  ones. All arms train for as many steps at one rate.
 - A vote is one of 32 samples at temperature 0.7, the paper's of 50.
 - ToRA-Code 34B has 51.0 on MATH in the repository and 50.8 in DeepSeekMath's table, whose numbers
   of MGSM-zh and CMATH are not ToRA's own.
@@ -25,7 +28,7 @@ SUBJECTS = (
     *("Algebra", "Counting & Probability", "Geometry", "Intermediate Algebra"),
     *("Number Theory", "Prealgebra", "Precalculus"),
 )
-FEW = "pocket-few-reasoned-programs"
+FEW = "pocket-few-programs"
 
 
 def trained(data: str, mode: str = "tir") -> dict[str, object]:
@@ -106,21 +109,27 @@ PAPER = Paper(
             "at": {
                 "cpu": {
                     "model": "prepared:imitating",
-                    "data": "pocket-reasoned-programs",
+                    "data": "pocket-programs",
                     "num_prompts": 3000,
                 }
             },
         },
     },
     arms={
-        "tora": trained("pocket-reasoned-programs"),
+        "tora": trained("pocket-programs"),
         "rationale": trained("pocket-worked", "cot"),
-        "program": trained("pocket-programs"),
         "imitation": trained(FEW),
         "shaped": trained(f"{FEW}+prepared:own-trajectories"),
     },
     profiles={
-        "cpu": {"heldout_problems": 0, "eval_limit": 300, "at_k_benchmarks": 1, "at_k_samples": 32}
+        "cpu": {
+            "heldout_problems": 0,
+            "eval_limit": 300,
+            "at_k_benchmarks": 1,
+            "at_k_samples": 32,
+            "at_k_limit": 100,
+            "rate_factors": (1.0,),
+        }
     },
     claims=(
         Claim(
@@ -132,8 +141,10 @@ PAPER = Paper(
         Claim(
             "tora-interleaved-beats-code",
             "Reasoning before a program leaves more right answers than a program alone.",
-            WITH_PROGRAMS.of("tora") > WITH_PROGRAMS.of("program"),
-            mechanism="data",
+            Untestable(
+                "the starting models have learnt programs without words before them, and lose 20 "
+                "points or more as they learn such words"
+            ),
         ),
         Claim(
             "tora-mask-outputs",

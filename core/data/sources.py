@@ -36,7 +36,6 @@ class Style:
 STYLES: Mapping[str, Style] = {
     "worked": Style("cot", lambda draft: draft.solution),
     "program": Style("tir", lambda draft: draft.transcript),
-    "reasoned-program": Style("tir", lambda draft: draft.reasoned_transcript),
 }
 
 

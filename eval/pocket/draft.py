@@ -56,11 +56,6 @@ class Draft:
         output = f"```output\n{self.plan.values[-1]}\n```"
         return f"{code}\n{output}\n{final(self.answer, self.language)}"
 
-    @property
-    def reasoned_transcript(self) -> str:
-        """The steps of the right solution before the transcript of a program."""
-        return "\n".join((*self.plan.lines, self.transcript))
-
     @cached_property
     def form(self) -> str:
         """The canonical form, without people, things, words and distractors."""
