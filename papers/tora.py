@@ -9,15 +9,17 @@ Where the sources disagree, and what is not the paper's here:
   before a program they answer 13 % of the problems, after 100 at five times the rate 57 %, where
   they answered 76 % before (one trial seed). What words before a program are worth is not
   compared.
+- All that programs gain over reasoning in words is on MATH, 90 against 58 %: fractions and
+  remainders are what the models slip on. On GSM8K both have 81 %.
 - Imitation learns from 300 problems here. Output space shaping adds right trajectories that the
   imitating model samples for 3,000 problems; the paper also lets a larger model correct its wrong
   ones. All arms train for as many steps at one rate.
-- A vote is one of 32 samples at temperature 0.7, the paper's of 50.
+- Votes were of 32 samples at temperature 0.7, the paper's of 50.
 - ToRA-Code 34B has 51.0 on MATH in the repository and 50.8 in DeepSeekMath's table, whose numbers
   of MGSM-zh and CMATH are not ToRA's own.
 """
 
-from core.claims import Claim, Untestable, at_k, score
+from core.claims import Claim, Untestable, score
 from core.paper import Column, Evaluation, Paper, cite, printed
 from core.rewards import Accuracy
 
@@ -125,9 +127,6 @@ PAPER = Paper(
         "cpu": {
             "heldout_problems": 0,
             "eval_limit": 300,
-            "at_k_benchmarks": 1,
-            "at_k_samples": 32,
-            "at_k_limit": 100,
             "rate_factors": (1.0,),
         }
     },
@@ -154,14 +153,18 @@ PAPER = Paper(
         Claim(
             "tora-shaping",
             "Own right trajectories beside those that are imitated leave more right answers.",
-            WITH_PROGRAMS.of("shaped") > WITH_PROGRAMS.of("imitation"),
-            mechanism="data",
+            Untestable(
+                "no room: imitation alone has 82.6 % of the answers right and shaping 83.6 %; over "
+                "three seeds these 0.9 points agree by luck, as 600 problems alone scatter by 1.1"
+            ),
         ),
         Claim(
             "tora-sc-gain",
             "The majority of sampled answers is right more often than the greedy one.",
-            at_k("maj", "gsm8k", k=32).of("tora") > score("gsm8k", mode="tir").of("tora"),
-            mechanism="sampling",
+            Untestable(
+                "no room: over three seeds a vote of 32 is 2.4 points below the greedy answers, "
+                "with a spread of 3.2 over starts, which 8 seeds do not tell from 0"
+            ),
         ),
     ),
 )
