@@ -34,8 +34,8 @@ FEW = "pocket-few-programs"
 
 
 def trained(data: str, mode: str = "tir") -> dict[str, object]:
-    """Return an arm that trains on such answers and is scored in their mode of answering."""
-    return {"at": {"cpu": {"data": data, "eval_modes": (mode,)}}}
+    """Return what an arm that trains on such answers, and answers in their mode, changes."""
+    return {"data": data, "eval_modes": (mode,)}
 
 
 PAPER = Paper(
@@ -118,10 +118,13 @@ PAPER = Paper(
         },
     },
     arms={
-        "tora": trained("pocket-programs"),
-        "rationale": trained("pocket-worked", "cot"),
-        "imitation": trained(FEW),
-        "shaped": trained(f"{FEW}+prepared:own-trajectories"),
+        "tora": {"at": {"cpu": trained("pocket-programs")}},
+        "rationale": {"only_at": "cpu", "at": {"cpu": trained("pocket-worked", "cot")}},
+        "imitation": {"only_at": "cpu", "at": {"cpu": trained(FEW)}},
+        "shaped": {
+            "only_at": "cpu",
+            "at": {"cpu": trained(f"{FEW}+prepared:own-trajectories")},
+        },
     },
     profiles={
         "cpu": {
