@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from core.configs.orpo import ORPOConfig
     from core.configs.parser import TrlParser
     from core.configs.ppo import PPOConfig
+    from core.configs.reward import RewardConfig
     from core.configs.rloo import RLOOConfig
     from core.configs.script import (
         DatasetMixtureConfig,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from core.preference.orpo import ORPOTrainer
     from core.preference.tpo import TPOTrainer
     from core.preference.xpo import XPOTrainer
-    from core.scoring.config import PRMConfig, RewardConfig
+    from core.scoring.config import PRMConfig
     from core.scoring.prm import PRMTrainer
     from core.scoring.reward import RewardTrainer
     from core.shards.adapters import get_peft_config
@@ -130,7 +131,7 @@ _HOMES = {
     "PRMTrainer": "core.scoring.prm",
     "RLOOConfig": "core.configs.rloo",
     "RLOOTrainer": "core.trainers.rloo",
-    "RewardConfig": "core.scoring.config",
+    "RewardConfig": "core.configs.reward",
     "RewardTrainer": "core.scoring.reward",
     "SFTConfig": "core.configs.sft",
     "SFTTrainer": "core.trainers.sft",

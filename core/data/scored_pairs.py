@@ -15,12 +15,12 @@ from core.data.conversations import Row, chat, template_keywords
 from core.data.dropped_rows import kept_rows
 from core.data.pairs import ANSWERS
 from core.data.preparation import column_names
+from core.data.sets import MARGIN
 from core.data.sft import with_end_token
 from core.errors import MissingColumn
 from eval.errors import BadValue
 
 IDS = ("chosen_ids", "rejected_ids")
-MARGIN = "margin"
 logger = logging.get_logger(__name__)
 
 

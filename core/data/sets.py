@@ -7,7 +7,7 @@ given by its path, `FILE.jsonl` or `FILE.jsonl.gz`, and a data set of the hub as
 read from a folder of their name in REPRO_DATA.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from core.data.pocket_demonstrations import FALLIBLE, pocket_demonstrations
 from core.data.pocket_demonstrations import WORKED as WORKED_STYLES
 from core.data.sources import File, Generated, Hub, Problems, Row, Source, outline
 from eval.nano import NANO_VERSION
+from eval.nano.graded_pairs import GradedPair, held_out_pairs, training_pairs
 from eval.nano.splits import SIZES, TASKS, demonstrations, held_out_answers
 from eval.nano.task import Task
 from eval.pocket import GENERATOR_VERSION
@@ -59,11 +60,13 @@ class DataSet:
 
 
 ANSWER = "answer"  # the column of reference answers
+MARGIN, GRADE = "margin", "grade"  # of a pair: how far apart its rewards are to be, how clear it is
 PROBLEMS = ("id", "prompt", "question", ANSWER, "language")
 GRADED = (*PROBLEMS, "exact_form")  # by a benchmark of ours
 WORKED = (*GRADED, "solution")
 PAIRS = ("chosen", "rejected")
 PREFERENCES = ("prompt", *PAIRS)
+PAIRS_TO_LEARN, PAIRS_TO_JUDGE = 4_800, 601  # of the nano task `digits`
 MESSAGES = ("messages",)
 TEXT = ("text",)
 FILES, HUB = (".jsonl", ".jsonl.gz"), "hub:"  # suffixes of own files, prefix of own hub data sets
@@ -125,6 +128,35 @@ def demonstration_rows(suite: str, kind: str, seed: int) -> list[Row]:
     ]
 
 
+def graded_pair_set(name: str, margins: Mapping[int, float] | None = None) -> DataSet:
+    """Return pairs of the nano task `digits` with their grades, and with the margin of each grade.
+
+    Held-out pairs are those of the seed; without `margins` there is no column of margins.
+    """
+    draws = (partial(training_pairs, PAIRS_TO_LEARN), partial(held_out_pairs, PAIRS_TO_JUDGE))
+    make, hold_out = (partial(graded_rows, draw, margins) for draw in draws)
+    text = f"{PAIRS_TO_LEARN} pairs, margins {margins}, nano {NANO_VERSION}"
+    source = Generated(make, text, hold_out=hold_out)
+    columns = (*PREFERENCES, GRADE, *((MARGIN,) if margins else ()))
+    return DataSet(name=name, columns=columns, n=PAIRS_TO_LEARN, source=source)
+
+
+def graded_rows(
+    draw: Callable[[int], list[GradedPair]], margins: Mapping[int, float] | None, seed: int
+) -> list[Row]:
+    """Return drawn pairs as rows with a grade, and with the margin of the grade."""
+    return [
+        {
+            "prompt": pair.question,
+            "chosen": pair.chosen,
+            "rejected": pair.rejected,
+            GRADE: pair.grade,
+            **({} if margins is None else {MARGIN: margins[pair.grade]}),
+        }
+        for pair in draw(seed)
+    ]
+
+
 def problems(
     name: str,
     place: str,
@@ -175,6 +207,10 @@ ROWS = (
     pocket_demonstration_set("pocket-demonstrations", WORKED_STYLES),
     pocket_demonstration_set("pocket-fallible", FALLIBLE),
     *(data_set for task in TASKS.values() for data_set in nano(task)),
+    graded_pair_set("nano-digits-pairs"),
+    # Margins of Llama 2 (arXiv 2307.09288 table 27) by grade.
+    graded_pair_set("nano-digits-pairs-small", {3: 1.0, 2: 2 / 3, 1: 1 / 3}),
+    graded_pair_set("nano-digits-pairs-large", {3: 3.0, 2: 2.0, 1: 1.0}),
     # Mathematics and code with answers that can be checked.
     DataSet(name="gsm8k", columns=GRADED, licence="MIT", n=7473, source=Problems(("gsm8k",))),
     DataSet(name="math", columns=GRADED, licence="MIT", n=7500, source=Problems(("math",))),

@@ -96,28 +96,30 @@ class Problems:
 
 @dataclass(frozen=True)
 class Generated:
-    """Training rows that are computed for each seed, with a benchmark's problems held out.
+    """Rows that are computed for each seed; a benchmark's problems are held out, or other rows.
 
     Attributes:
         make: returns the training rows of a seed.
         text: what the rows are and their version, which changes whenever a row does.
-        benchmark: name of the benchmark.
+        benchmark: name of the benchmark; None if other rows are held out.
         complete: returns a completion for each held-out problem of a seed; None holds out problems
             without completions.
         seed: seed of the rows and draw of the problems.
+        hold_out: returns the held-out rows of a seed, without a benchmark.
     """
 
     make: Callable[[int], list[Row]]
     text: str
-    benchmark: str
+    benchmark: str | None = None
     complete: Callable[[int], list[str]] | None = None
     seed: int = 0
+    hold_out: Callable[[int], list[Row]] | None = None
     holds_out: bool = field(default=True, init=False)
 
     @property
     def benchmarks(self) -> tuple[str, ...]:
-        """Name of the benchmark."""
-        return (self.benchmark,)
+        """Name of the benchmark, if there is one."""
+        return () if self.benchmark is None else (self.benchmark,)
 
     def for_seed(self, seed: int) -> "Generated":
         """Return the rows of a seed."""
@@ -130,6 +132,8 @@ class Generated:
         """
         if split == "train":
             return self.make(self.seed)
+        if self.benchmark is None:
+            return [] if self.hold_out is None else self.hold_out(self.seed)
         problems = problem_rows(self.benchmark, split, data, self.seed)
         if self.complete is None or split != "valid":
             return problems

@@ -186,6 +186,8 @@ class Family(Protocol):
         pair_quantities: quantities of `core.preference.pair_quantities` that are computed of
             held-out pairs, or with the suffix of `SEEN` of pairs of the training, where a claim
             asks.
+        gives_rewards: whether its model gives texts a reward and no answers. No benchmark is asked
+            then, and `pair_quantities` are those of `core.scoring.reward_quantities`.
         gives: columns that it adds to rows, if it is a preparation that makes rows instead of
             training.
         has_regimes: whether the regimes of `core.families.regimes` configure its trainer;
@@ -210,6 +212,7 @@ class Family(Protocol):
     own_answers: tuple[str, ...] = ()
     sampler_gaps: tuple[str, ...] = ()
     pair_quantities: tuple[str, ...] = ()
+    gives_rewards: bool = False
     gives: tuple[str, ...] = ()
     has_regimes: bool = False
     listed_with: str = ""

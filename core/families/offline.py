@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 from core.families.family import Cost, Family, Training, Work
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
+    from transformers import PreTrainedModel
+
     from core.configs.base import BaseConfig
     from core.configs.sft import SFTConfig
     from core.trainers.resume import ResumableTrainer
@@ -19,12 +21,12 @@ class Offline(Family, Protocol):
 
     def trainer(self, training: Training) -> "ResumableTrainer":
         """Import and build the trainer, on the rows and without rewards."""
-        from core.models.load import load_policy, load_tokenizer
+        from core.models.load import load_tokenizer
 
         trust_code = training.config.trust_remote_code
         own = cast("Callable[..., ResumableTrainer]", training.trainer_of(self.trainer_class()))
         return own(
-            model=load_policy(training.model, trust_code=trust_code),
+            model=self.model_of(training),
             args=training.config,
             train_dataset=training.rows,
             processing_class=load_tokenizer(
@@ -33,6 +35,12 @@ class Offline(Family, Protocol):
             callbacks=list(training.callbacks),
             peft_config=training.adapters,
         )
+
+    def model_of(self, training: Training) -> "PreTrainedModel | str":
+        """Load the model that is trained; a name is loaded by the trainer."""
+        from core.models.load import load_policy
+
+        return load_policy(training.model, trust_code=training.config.trust_remote_code)
 
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]

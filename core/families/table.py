@@ -18,6 +18,7 @@ from core.families.own_pairs import OwnPairs
 from core.families.own_triples import OwnTriples
 from core.families.ppo import PPO
 from core.families.rejection import RejectionSampling
+from core.families.reward import RewardModels
 from core.families.rloo import RLOO
 from core.families.sft import SFT
 from core.families.ssd import SSD
@@ -40,6 +41,7 @@ ROWS: tuple[Family, ...] = (
     OnlineDPO(),
     XPO(),
     NashMD(),
+    RewardModels(),
     RejectionSampling(),
     DifficultyFilter(),
     OptimalValue(),

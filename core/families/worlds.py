@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.families import nano, nano_tuning, pocket
+from core.families import nano, nano_rewards, nano_tuning, pocket
 from core.families.regimes import CPU
 from core.models.builds import UNTRAINED
 from core.paper import Paper
@@ -114,6 +114,15 @@ ROWS = (
         preparations=nano_tuning.STARTS["sums"],
         bases=nano.BASES,
         cannot_show="one answer is right and nothing is reasoned; a wrong target is any other sum",
+    ),
+    World(
+        name="digits",
+        regimes=nano_rewards.REGIMES["digits"],
+        bases=nano.BASES,
+        cannot_show=(
+            "pairs of one kind with a known order, on which nobody disagrees, and no model that is "
+            "trained by the rewards"
+        ),
     ),
 )
 WORLDS: Mapping[str, World] = {world.name: world for world in ROWS}

@@ -2,17 +2,21 @@
 
 import json
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from transformers import (
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     PreTrainedModel,
 )
 
+from core.models.builds import untrained_seed
 from core.models.folders import ADAPTERS
 from core.models.load import adapter_base, check_fit, merge_adapters, reach, reading
+from core.models.nano import nano_model
 from eval.errors import BadValue
 
 HEADS = ("score.", "classifier.")  # names of the head's weights begin so, as in peft
@@ -51,7 +55,7 @@ def load_scorer(name: str, head: ScoringHead, **keywords: object) -> Loaded:
     Adapters are merged into their base model.
 
     Args:
-        name: shipped or packaged name, folder, or hub id.
+        name: shipped or packaged name, folder, or hub id; `nano-SEED` has random weights.
         head: the kind of head.
         keywords: of `from_pretrained`.
 
@@ -59,6 +63,8 @@ def load_scorer(name: str, head: ScoringHead, **keywords: object) -> Loaded:
         BadValue: adapters need a head that their folder does not hold, or see `load_policy`.
         DamagedFile, MissingFile, UnknownName: see `load_policy`.
     """
+    if (seed := untrained_seed(name)) is not None:
+        return with_new_head(nano_model(seed), head)
     place = reach(name)
     if (Path(place) / ADAPTERS).is_file():
         return Loaded(load_adapted(Path(place), head, **keywords))
@@ -70,6 +76,27 @@ def load_scorer(name: str, head: ScoringHead, **keywords: object) -> Loaded:
     new = sorted(key for key in info["missing_keys"] if key.startswith(HEADS))
     check_fit(name, model, [*{*info["missing_keys"]}.difference(new)], info["unexpected_keys"])
     return Loaded(model, new)
+
+
+def load_drawn_scorer(
+    name: str, head: ScoringHead, seed: int, **keywords: object
+) -> PreTrainedModel:
+    """Load a model as `load_scorer` does, with a new head drawn from this seed if it has none.
+
+    The state of torch's generator stays the same.
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return load_scorer(name, head, **keywords).model
+
+
+def with_new_head(model: PreTrainedModel, head: ScoringHead) -> Loaded:
+    """Return the body of a language model with a new head, drawn from torch's generator."""
+    config = deepcopy(model.config)
+    config.num_labels = head.labels
+    scorer = head.loader.from_config(config)
+    scorer.base_model.load_state_dict(model.base_model.state_dict())
+    return Loaded(scorer, [name for name in scorer.state_dict() if name.startswith(HEADS)])
 
 
 def load_adapted(folder: Path, head: ScoringHead, **keywords: object) -> PreTrainedModel:

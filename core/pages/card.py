@@ -7,7 +7,9 @@ from typing import Any, cast
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from core.pages.runs import runs_table, title_of
+from core.families.table import find_family
+from core.pages.runs import title_of
+from core.pages.tables import scale_tables
 from core.paper import Paper
 from core.records.files import write_atomic
 from core.records.found import models_here
@@ -46,11 +48,13 @@ def card_of(paper: Paper, run: RunRecord, verdicts: Sequence[VerdictRow]) -> Mod
     overrides = [f"{key}={elsewhere(value)}" for key, value in sorted(run["overrides"].items())]
     config = sorted(run["config"].items())
     options = ["--arm", run["arm"], "--seed", str(run["seed"]), "--at", run["scale"]]
+    tables = scale_tables(paper, cast(list[Record], [run]), run["scale"])
+    gives_rewards = find_family(paper.family_of(run["arm"])).gives_rewards
     card: Any = ModelCard  # its class methods are half typed
     return card.from_template(
         ModelCardData(
             library_name="transformers",
-            pipeline_tag="text-generation",
+            pipeline_tag=f"text-{'classification' if gives_rewards else 'generation'}",
             model_name=name,
             tags=["repro", paper.slug, paper.family, run["arm"]],
             eval_results=results,
@@ -63,7 +67,7 @@ def card_of(paper: Paper, run: RunRecord, verdicts: Sequence[VerdictRow]) -> Mod
         start=elsewhere(run["start_model"]),
         settings=[(name, elsewhere(one["value"]), one["source"]) for name, one in config],
         command=shlex.join(["repro", "run", paper.slug, *options, *overrides]),
-        table=render(runs_table(paper, cast(list[Record], [run]), run["scale"]), "md"),
+        table="".join(render(table, "md") for table in tables[:1]),
         verdicts=[one for one in verdicts if run["digest"] in one["runs"]],
     )
 

@@ -18,7 +18,19 @@ PAIRS_NOTE = (
     "Margins and log-ratios are sums over the tokens of an answer, in nats; accuracies are shares "
     "of pairs; kl_to_start is a mean over tokens of the model's own answers."
 )
-PAIR_NAMES = {name for family in ROWS for name in family.pair_quantities}
+REWARDS_NOTE = (
+    "Margins are gaps of rewards, clear and close pairs those of the highest and the lowest grade, "
+    "accuracies shares of pairs; rewards/bimodality is Ashman's D of chosen and rejected texts."
+)
+PAIR_NAMES, REWARD_NAMES = (
+    {
+        name
+        for family in ROWS
+        if family.gives_rewards == of_rewards
+        for name in family.pair_quantities
+    }
+    for of_rewards in (False, True)
+)
 
 
 def quantities_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> Iterator[Table]:
@@ -28,7 +40,10 @@ def quantities_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> It
     if not names:
         return
     arms = by_arm(paper, measured)
-    of_pairs = bool({name.removesuffix(SEEN) for name in names} & PAIR_NAMES)
+    kinds = {name.removesuffix(SEEN) for name in names}
+    notes = [
+        note for note, of in ((PAIRS_NOTE, PAIR_NAMES), (REWARDS_NOTE, REWARD_NAMES)) if kinds & of
+    ]
     runs_by_start = {
         name: starts_of(name, measured)
         for name in dict.fromkeys(
@@ -46,12 +61,12 @@ def quantities_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> It
     sections = (Section("Ours: before", tuple(before)), Section("Ours: after", tuple(after)))
     yield Table(
         name=f"{paper.slug}-probabilities",
-        caption=f"{paper.slug}: quantities {OF_PAIRS if of_pairs else OF_TOKENS} ({scale} scale)",
+        caption=f"{paper.slug}: quantities {OF_PAIRS if notes else OF_TOKENS} ({scale} scale)",
         scale=scale,
         heads=HEADS,
         columns=tuple(Column(name, places=3) for name in names),
         blocks=(Block("", sections),),
-        notes=(SEEDS_NOTE, PAIRS_NOTE) if of_pairs else (SEEDS_NOTE,),
+        notes=(SEEDS_NOTE, *notes),
     )
 
 

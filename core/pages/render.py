@@ -8,8 +8,7 @@ from pathlib import Path
 from core.pages.card import write_cards
 from core.pages.collection import collection_files
 from core.pages.report import report_files
-from core.pages.runs import runs_table
-from core.pages.tables import record_reported, shown_at
+from core.pages.tables import record_reported, scale_tables, shown_at
 from core.pages.verdicts import verdict_line
 from core.paper import Paper
 from core.paper.registry import find_entry
@@ -49,8 +48,9 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
         judge_again(paper)
         write_reports(paper, Shelf.HERE)
     write_cards(paper, outcome.runs, outcome.verdicts)
+    tables = scale_tables(paper, fair([*outcome.runs, *outcome.tunings]), scale)
     return Shown(
-        table=render(runs_table(paper, fair([*outcome.runs, *outcome.tunings]), scale), "md"),
+        table="".join(render(table, "md") for table in tables[:1]),
         verdicts=[*map(verdict_line, outcome.verdicts)],
         path=folder / "report.md",
     )

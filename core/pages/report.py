@@ -12,9 +12,9 @@ from core.pages.examples import examples_of, rule_of
 from core.pages.families import state_of, to_run
 from core.pages.figures import make_pictures
 from core.pages.mechanisms import arm_statistics
-from core.pages.runs import by_arm, newest, runs_table
+from core.pages.runs import by_arm, measured_in, newest
 from core.pages.stored import files_of
-from core.pages.tables import measured_tables, printed_tables, shown_at
+from core.pages.tables import printed_tables, scale_tables, shown_at
 from core.pages.trials import trial_passages
 from core.pages.verdicts import rules, summary
 from core.paper import Paper
@@ -97,14 +97,11 @@ def with_runs(
     return replace(
         page,
         statistics=arm_statistics([(paper, runs)]),
-        tables=(
-            runs_table(paper, records, page.scale),
-            *measured_tables(paper, records, page.scale),
-        ),
+        tables=tuple(scale_tables(paper, records, page.scale)),
         chosen=rule_of(main),
         examples=examples_of(main, folder),
         pictures=make_pictures(paper, runs),
-        seeds=seeds_table(paper, newer, page.scale, folder),
+        seeds=seeds_table(paper, newer, page.scale, folder) if measured_in(newer) else None,
         settings=settings_of(main),
         passages=(*page.passages, *passages(main)),
         versions=main["versions"],

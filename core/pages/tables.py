@@ -74,12 +74,22 @@ def tables_of(paper: Paper) -> list[Table]:
     records = shown_records(paper.slug)
     tables = [
         *printed_tables(paper, records),
-        *(runs_table(paper, records, scale) for scale in ran_at(records)),
-        *(table for scale in ran_at(records) for table in measured_tables(paper, records, scale)),
+        *(table for scale in ran_at(records) for table in scale_tables(paper, records, scale)),
     ]
     if not tables:
         raise BadValue(f"{paper.slug} prints no number, and there are {no_runs(paper.slug)}")
     return tables
+
+
+def scale_tables(paper: Paper, records: Iterable[Record], scale: str) -> list[Table]:
+    """Return the tables of a scale: scores, unless no benchmark was asked, and those beside them.
+
+    Raises:
+        BadValue: no run at this scale.
+    """
+    all_records = list(records)
+    scores = runs_table(paper, all_records, scale)
+    return [*([scores] if scores.columns else []), *measured_tables(paper, all_records, scale)]
 
 
 def measured_tables(paper: Paper, records: Iterable[Record], scale: str) -> Iterator[Table]:

@@ -1,4 +1,4 @@
-"""Files of log-probabilities of pairs under a policy and its start, named by their digests."""
+"""Files of log-probabilities or rewards of pairs by a model and its start, named by digests."""
 # pyright: basic
 # (pyarrow has no types)
 
@@ -19,7 +19,7 @@ from eval.errors import DamagedFile, MissingFile, ReproError
 from eval.samples.store import ADVICE
 
 NUMBER, COUNT = pa.float32(), pa.int32()
-SCHEMA = pa.schema(
+LOGPS = pa.schema(
     [
         pa.field("set", pa.string(), nullable=False),
         *(
@@ -34,8 +34,19 @@ SCHEMA = pa.schema(
         pa.field("flipped", COUNT, nullable=False),  # 1 for labels the wrong way round
     ]
 )
-COLUMNS = SCHEMA.names[1:]
-# Log-probabilities of N pairs as columns of N numbers, by the name of their set.
+REWARDS = pa.schema(
+    [
+        pa.field("set", pa.string(), nullable=False),
+        *(
+            pa.field(f"{model}_{answer}", NUMBER, nullable=False)
+            for model in ("start", "trained")
+            for answer in ("chosen", "rejected")
+        ),
+        pa.field("grade", COUNT),  # how clear the preference is, for data that says so
+    ]
+)
+# Log-probabilities or rewards of N pairs as columns of N numbers, by the name of their set.
+FIRST = "start_chosen"  # a column of all files
 PairSets: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]
 
 
@@ -45,21 +56,28 @@ def set_of(quantity: str) -> str:
 
 
 def write_pairs(path: Path, sets: PairSets) -> None:
-    """Write sets of pairs to a file, whole or not at all; log-probabilities in single precision."""
-    rows = {"set": [name for name, columns in sets.items() for _ in columns[COLUMNS[0]]]}
+    """Write sets of pairs to a file, whole or not at all; their numbers in single precision."""
+    schema = schema_of(sets)
+    rows = {"set": [name for name, columns in sets.items() for _ in columns[FIRST]]}
     values = {
         name: [x for columns in sets.values() for x in columns.get(name, missing(columns))]
-        for name in COLUMNS
+        for name in schema.names[1:]
     }
     buffer = io.BytesIO()
-    table = pa.table({**rows, **values}, schema=SCHEMA)
+    table = pa.table({**rows, **values}, schema=schema)
     pq.write_table(table, buffer, compression="brotli", store_schema=False, write_statistics=False)
     write_atomic(path, buffer.getvalue())
 
 
 def missing(columns: Mapping[str, Sequence[float]]) -> Sequence[None]:
     """Return a column without numbers, as long as the other ones."""
-    return [None] * len(columns[COLUMNS[0]])
+    return [None] * len(columns[FIRST])
+
+
+def schema_of(sets: PairSets) -> pa.Schema:
+    """Return the schema of a file of these sets."""
+    names = {name for columns in sets.values() for name in columns}
+    return next(schema for schema in (REWARDS, LOGPS) if names <= {*schema.names})
 
 
 def read_pairs(path: Path) -> PairSets:
@@ -75,11 +93,11 @@ def read_pairs(path: Path) -> PairSets:
         raise MissingFile(f"{path}: no such file of pairs; {ADVICE}") from None
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DamagedFile(f"{path}: not a whole Parquet file ({error}); {ADVICE}") from None
-    if not table.schema.equals(SCHEMA):
+    if not any(map(table.schema.equals, (LOGPS, REWARDS))):
         names = ", ".join(table.schema.names)
+        expected = " or ".join(", ".join(schema.names) for schema in (LOGPS, REWARDS))
         raise DamagedFile(
-            f"{path}: expected the columns {', '.join(SCHEMA.names)} of pairs, got {names}; "
-            f"{ADVICE}"
+            f"{path}: expected the columns {expected} of pairs, got {names}; {ADVICE}"
         )
     columns = cast(dict[str, list[Any]], table.to_pydict())  # Any: texts and numbers
     places = {
@@ -88,7 +106,7 @@ def read_pairs(path: Path) -> PairSets:
     return {
         name: {
             column: [columns[column][i] for i in rows]
-            for column in COLUMNS
+            for column in table.schema.names[1:]
             if columns[column][rows[0]] is not None
         }
         for name, rows in places.items()

@@ -10,14 +10,15 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
+from core.configs.reward import RewardConfig
 from core.data.best_fit import Data
-from core.data.scored_pairs import IDS, MARGIN, tokenize_scored_pairs
+from core.data.scored_pairs import IDS, tokenize_scored_pairs
+from core.data.sets import MARGIN
 from core.forward.head_scores import end_scores
 from core.losses.scoring import PairRewards, pair_losses
 from core.models.scorers import REWARD_HEAD
 from core.preference.answer_trainer import Term
 from core.scoring.collate import ScoredPairCollator
-from core.scoring.config import RewardConfig
 from core.scoring.trainer import ScoringTrainer
 from core.trainers.setup import refuse
 

@@ -12,11 +12,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from core.configs.base import BaseConfig
+from core.configs.reward import ScoringConfig
 from core.forward.router import has_experts
 from core.models.load import load_keywords
 from core.models.scorers import ScoringHead, load_scorer
 from core.preference.answer_trainer import AnswerTrainer, Term
-from core.scoring.config import ScoringConfig
 from core.shards.adapters import has_adapters
 from core.trainers.vocabulary import policy_and_tokenizer
 from eval.errors import BadValue

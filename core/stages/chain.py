@@ -18,7 +18,7 @@ from core.stages.held_out import ANSWER_TOKENS
 from core.stages.kernels import acting_kernels
 from core.stages.loading import loading_of
 from core.stages.own_answers import OwnAnswers
-from core.stages.pair_quantities import PairQuantities
+from core.stages.pair_quantities import PairQuantities, RewardQuantities
 from core.stages.probabilities import Probabilities
 from core.stages.quantities import QuantityStage
 from core.stages.rows import Rows
@@ -151,7 +151,9 @@ class Chain:
         )
         config = self.resolved.preview()
         tokens = family.answer_tokens(config) or ANSWER_TOKENS
-        of_pairs = family.pair_quantities
+        of_pairs, pairs = family.pair_quantities, partial(PairQuantities, begun=start)
+        if family.gives_rewards:
+            pairs = partial(RewardQuantities, begun=start, seed=self.seed)
         kinds: list[tuple[tuple[str, ...], Callable[..., QuantityStage]]] = [
             (family.probabilities, Probabilities),
             (
@@ -160,7 +162,7 @@ class Chain:
             ),
             (
                 self._claimed_quantities((*of_pairs, *(name + SEEN for name in of_pairs))),
-                partial(PairQuantities, begun=start),
+                pairs,
             ),
             (
                 self._claimed_quantities(family.sampler_gaps),

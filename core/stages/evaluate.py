@@ -28,6 +28,8 @@ from eval.stats.summary import curve, is_weighted, metrics, parse_metric, score
 from eval.terminal import say
 
 if TYPE_CHECKING:  # torch and transformers, see `core.stages.loading`
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
     from core.preparations.sampled_answers import AnswersConfig
     from core.samplers.policy import PolicySampler, TokenSampler
 
@@ -116,6 +118,18 @@ class Answering:
         """Release the engine that answers benchmarks, with its memory or its server."""
         if self.__dict__.pop("answerer", None) is not None:
             gc.collect()
+
+    @property
+    def tokenizer(self) -> "PreTrainedTokenizerBase":
+        """The tokenizer of the policy."""
+        return self.loading.tokenizer(self.place)
+
+    def scorer(self, seed: int) -> "PreTrainedModel":
+        """Load the model as a reward model; one without a head gets that of a training's seed."""
+        from core.stages.training import prepare_torch
+
+        prepare_torch(self.threads)
+        return self.loading.scorer(self.place, seed)
 
     def load(self, loading: Loading) -> "PolicySampler":
         """Load the policy again with other options, and return its sampler."""

@@ -15,7 +15,7 @@ from eval.errors import BadValue, UnknownName
 
 if TYPE_CHECKING:  # torch and transformers, which the plan of a run must not wait for
     from torch import device as Device
-    from transformers import PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from core.samplers.policy import PolicySampler, TokenSampler
 
@@ -170,6 +170,19 @@ class Loading:
             rows=self.batch_size,
             chunk=CHUNK if self.place.type == "cpu" else DEVICE_CHUNK,
         )
+
+    def scorer(self, model: str, seed: int) -> "PreTrainedModel":
+        """Load a reward model by name or folder; the seed draws the head of one without a head.
+
+        Raises:
+            BadValue, DamagedFile, MissingFile, UnknownName: see `load_scorer`.
+        """
+        from core.models.scorers import REWARD_HEAD, load_drawn_scorer
+
+        self.make_room()
+        options = {"dtype": self.dtype, "trust_remote_code": self.trust_code}
+        scorer: Any = load_drawn_scorer(model, REWARD_HEAD, seed, **options)  # Any: half typed
+        return scorer.eval().to(self.place)
 
     def tokenizer(self, model: str) -> "PreTrainedTokenizerBase":
         """Load the tokenizer of a model by name or folder.

@@ -1,17 +1,21 @@
-"""The stage of quantities of preference pairs under a policy and its start."""
+"""The stages of quantities of pairs: under a policy and its start, or by a reward model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core.data.sources import Row
 from core.families.family import SEEN
-from core.records.pair_files import set_of, write_pairs
+from core.records.pair_files import PairSets, set_of, write_pairs
 from core.rewards.verifiers import spread
 from core.stages.data import read_rows, split_rows
 from core.stages.evaluate import Answering
 from core.stages.quantities import QuantityStage
 from eval.terminal import say
+
+if TYPE_CHECKING:  # torch, which the plan of a run must not wait for
+    from core.forward.quantities import Quantity
 
 FILE = "pairs.parquet"
 
@@ -20,7 +24,7 @@ FILE = "pairs.parquet"
 class PairQuantities(QuantityStage):
     """Quantities over `rows` held-out pairs, and over as many pairs of the training.
 
-    A quantity of training pairs has the suffix `/training`. The log-probabilities that the
+    A quantity of training pairs has the suffix `/training`. The numbers of each pair that the
     quantities follow from are left in a file.
     """
 
@@ -34,23 +38,17 @@ class PairQuantities(QuantityStage):
 
     @property
     def file(self) -> Path:
-        """The file of log-probabilities."""
+        """The file of the numbers of each pair."""
         return self.folder / FILE
 
     def work(self, folder: Path) -> Mapping[str, object]:
-        """Write the log-probabilities of the pairs, and return every quantity by its name."""
-        from core.preference.pair_quantities import moved_pairs, pair_quantity
-
+        """Write the numbers of the pairs, and return every quantity by its name."""
         train, held_out = split_rows(read_rows(self.data.folder), self.rows)
         rows = {set_of(""): held_out, set_of(SEEN): spread(train, self.rows)}
         columns = {name: self.columns(rows[name]) for name in {*map(set_of, self.quantities)}}
         write_pairs(folder / FILE, columns)
-        say(f"pairs: {self.subject} of {len(held_out)} held-out pairs")
-        pairs = {name: moved_pairs(columns[name]) for name in columns}
-        return {
-            name: asdict(pair_quantity(name.removesuffix(SEEN), pairs[set_of(name)]))
-            for name in self.quantities
-        }
+        say(f"{self.name}: {self.subject} of {len(held_out)} held-out pairs")
+        return derive(columns, self.quantities)
 
     def columns(self, rows: Sequence[Row]) -> dict[str, list[float]]:
         """Return the columns of pairs of a file for these rows."""
@@ -65,3 +63,51 @@ class PairQuantities(QuantityStage):
         )
         flipped = torch.tensor([float(bool(row.get("flipped"))) for row in rows])
         return pair_columns(MovedPairs(policy, start, flipped))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardQuantities(PairQuantities):
+    """Quantities of the rewards of pairs by a reward model, which has no policy.
+
+    The starting model has the head that a training with this seed draws.
+    """
+
+    name = "rewards"
+    seed: int
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """The inputs of the quantities of pairs, and the seed of the head of the start."""
+        return {**super().inputs, "seed": self.seed}
+
+    def columns(self, rows: Sequence[Row]) -> dict[str, list[float]]:
+        """Return the columns of rewards of a file for these rows."""
+        from core.scoring.reward_quantities import pair_rewards, reward_columns
+
+        start, trained = (
+            pair_rewards(answering.scorer(self.seed), answering.tokenizer, rows)
+            for answering in (self.begun, self.answering)
+        )
+        return reward_columns(start, trained, rows)
+
+
+def derive(sets: PairSets, names: Iterable[str], *, at_start: bool = False) -> dict[str, object]:
+    """Return quantities of stored pairs by name, of the trained model or of its start.
+
+    Args:
+        sets: Columns of pairs by the name of their set.
+        names: Names of the quantities.
+        at_start: Whether the quantities are those of the starting model.
+    """
+    return {name: asdict(quantity_of(sets, name, at_start=at_start)) for name in names}
+
+
+def quantity_of(sets: PairSets, name: str, *, at_start: bool) -> "Quantity":
+    """Return one quantity of stored pairs, see `derive`."""
+    from core.preference.pair_quantities import moved_pairs, pair_quantity
+    from core.scoring.reward_quantities import has_rewards, reward_quantity, rewarded_pairs
+
+    columns, own_name = sets[set_of(name)], name.removesuffix(SEEN)
+    if has_rewards(columns):
+        return reward_quantity(own_name, rewarded_pairs(columns, at_start=at_start))
+    return pair_quantity(own_name, moved_pairs(columns, at_start=at_start))

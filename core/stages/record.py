@@ -84,7 +84,8 @@ def run_stages(chain: Chain, *, force: bool) -> RunOutputs:
     trained = train_policy(chain, force=force)
     after = evaluate(chain.evaluations(chain.policy), force=force)
     before = score_start(chain)  # last: by now another process has often done it
-    write_page(chain)
+    if after.scores or after.at_k:
+        write_page(chain)
     quantities = measure(chain, force=force)
     held_out = held_out_files(chain, trained)
     if chain.train and chain.resolved.arm != chain.resolved.paper.main_arm:

@@ -49,6 +49,7 @@ from core.stages.watch.heldout import (
     watched_benchmarks,
     watched_rows,
 )
+from core.stages.watch.pair_order import PairOrderCallback
 from core.stages.watch.progress import ProgressCallback
 from core.trainers.resume import ResumableTrainer
 from eval.errors import ReproError, error_line
@@ -208,6 +209,8 @@ def held_out_callback(
         folder: The folder of the graded answers.
     """
     settings = resolved.run
+    if resolved.family.gives_rewards:
+        return pair_order_callback(settings, rows)
     tokens = resolved.family.answer_tokens(config) or ANSWER_TOKENS
     decoding = Decoding(
         max_tokens=settings.eval_max_tokens or tokens, temperature=settings.heldout_temperature
@@ -225,6 +228,12 @@ def held_out_callback(
         target=settings.heldout_target,
         drift=drift if settings.heldout_kl else None,
     )
+
+
+def pair_order_callback(settings: RunSettings, rows: list[Row]) -> HeldOutCallback | None:
+    """Return the callback that orders held-out pairs by their rewards; None if there are none."""
+    every, target = settings.heldout_every, settings.heldout_target
+    return PairOrderCallback(rows, every=every, target=target) if rows else None
 
 
 def send_rows_to_wandb(

@@ -66,7 +66,7 @@ def start_disagreements(runs: Sequence[RunRecord]) -> Iterator[str]:
     first: dict[Hashable, tuple[object, RunRecord]] = {}
     for run in runs:
         for question, answer in start_answers(run):
-            key = (run["model"]["digest"], *question)
+            key = (run["model"]["digest"], run["model"].get("build"), *question)
             other_answer, other_run = first.setdefault(key, (answer, run))
             if other_answer != answer:
                 yield (
@@ -115,11 +115,12 @@ def identical_trainings(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str
         if "weights" not in run["train"]:
             continue  # nothing was trained: each seed may ask the same
         yield from unchanged_samples(run)
-        parts = {
+        parts: dict[str, object] = {
             "weights": run["train"]["weights"],
-            "samples": [with_texts(row)["digest"] for row in run["scores"]],
             "curves": run["curves"],
         }
+        if run["scores"]:  # a reward model has no answers
+            parts["samples"] = [with_texts(row)["digest"] for row in run["scores"]]
         compared = {"curves": run["curves"]} if has_diverged(run) else parts
         for name, part in compared.items():
             first_run = first.setdefault((run["scale"], name, digest_of(part)), run)

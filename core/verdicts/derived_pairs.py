@@ -1,22 +1,21 @@
-"""Compares the recorded quantities of pairs with the stored log-probabilities of the pairs."""
+"""Compares the recorded quantities of pairs with the stored numbers of each pair."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from core.families.family import SEEN
 from core.records.agreement import agree
 from core.records.answers import seal_of
-from core.records.pair_files import PairSets, read_run_pairs, set_of
+from core.records.pair_files import read_run_pairs, set_of
 from core.records.passed import code_digest
 from core.records.schema import RunRecord, place_of
+from core.stages.pair_quantities import derive
 from core.stages.probabilities import compare_quantities
-from core.stages.stage import Outputs
 
-DERIVING = ("core.forward", "core.losses", "core.preference")
+DERIVING = ("core.forward", "core.losses", "core.preference", "core.scoring")
 
 
 def pair_problems(run: RunRecord) -> Iterator[str]:
-    """Yield a line for each quantity of pairs that the stored log-probabilities do not give.
+    """Yield a line for each quantity of pairs that the stored numbers do not give.
 
     Records without such a file yield none.
 
@@ -24,11 +23,12 @@ def pair_problems(run: RunRecord) -> Iterator[str]:
         MissingFile, DamagedFile: see `core.records.pair_files.read_run_pairs`.
     """
     from core.preference.pair_quantities import PAIR_QUANTITIES, QUANTILE_GAP
+    from core.scoring.reward_quantities import REWARD_QUANTITIES
 
     if "pairs" not in run:
         return
     recorded, sets = run.get("probabilities", {}), read_run_pairs(run)
-    of_pairs = {*PAIR_QUANTITIES, QUANTILE_GAP}
+    of_pairs = {*PAIR_QUANTITIES, QUANTILE_GAP, *REWARD_QUANTITIES}
     names = [name for name in recorded if name.removesuffix(SEEN) in of_pairs]
     for name in names:
         if set_of(name) not in sets:
@@ -38,20 +38,6 @@ def pair_problems(run: RunRecord) -> Iterator[str]:
     for name, quantity in compare_quantities(before, after).items():
         if not agree(recorded[name], quantity):
             yield f"{place_of(run)}, {name}: is {recorded[name]}, its pairs give {quantity}"
-
-
-def derive(sets: PairSets, names: list[str], *, at_start: bool) -> Outputs:
-    """Return quantities of stored pairs by name, of the policy or of its start."""
-    from core.preference.pair_quantities import moved_pairs, pair_quantity
-
-    return {
-        name: asdict(
-            pair_quantity(
-                name.removesuffix(SEEN), moved_pairs(sets[set_of(name)], at_start=at_start)
-            )
-        )
-        for name in names
-    }
 
 
 def derived_with(run: RunRecord) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.pages.probabilities import PAIRS_NOTE, quantities_tables
+from core.pages.probabilities import PAIRS_NOTE, REWARDS_NOTE, quantities_tables
 from core.paper.registry import find_paper
 from eval.tables.render import render
 
@@ -52,6 +52,14 @@ def test_quantities_of_solutions_are_not_said_to_be_of_pairs():
     page = render(table, "md")
     assert "of solutions, per token" in page
     assert PAIRS_NOTE not in page
+
+
+def test_quantities_of_rewards_are_explained_and_have_no_unit_of_probabilities():
+    runs = [record("plain", 0, **{"pairs/accuracy": 0.8, "rewards/mean": 1.0})]
+    (table,) = quantities_tables(find_paper("reward-centering"), runs, "cpu")
+    assert "of pairs of answers" in render(table, "md")
+    assert REWARDS_NOTE in table.notes
+    assert PAIRS_NOTE not in table.notes
 
 
 @pytest.mark.parametrize("arms", [("dpo",), ("dpo", "dpo-long")])

@@ -216,7 +216,11 @@ def test_families_are_listed_with_the_one_they_name():
 
 
 def test_a_group_is_all_families_of_preference_losses_and_no_preparation():
-    given = {name for name, one in FAMILIES.items() if one.pair_quantities and not one.gives}
+    given = {
+        name
+        for name, one in FAMILIES.items()
+        if one.pair_quantities and not (one.gives or one.gives_rewards)
+    }
     assert listed_families("preference") == given | {"online_dpo", "xpo", "nash_md"}
     assert listed_families("dpo") == {"dpo"}
     for name in ("", "preferences", "own-pairs-of"):

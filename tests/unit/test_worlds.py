@@ -15,9 +15,11 @@ from papers.dapo import PAPER as DAPO
 from papers.dft import PAPER as DFT
 from papers.dpo import PAPER as DPO
 from papers.dr_grpo import PAPER as DR_GRPO
+from papers.llama_2_margin import PAPER as LLAMA_2_MARGIN
 from papers.lora import PAPER as LORA
 from papers.nca import PAPER as NCA
 from papers.ppo import PAPER as PPO
+from papers.reward_centering import PAPER as REWARD_CENTERING
 from papers.rloo import PAPER as RLOO
 
 NANO = [name for name in WORLDS if name != "pocket"]
@@ -28,11 +30,15 @@ def chain(paper, regime, seed, **changes):
     return Chain(resolve(replace(paper, arms=arms, claims=())), seed)
 
 
-def papers_and_loss(settings):
-    """Return two papers whose main arm trains in a regime, and another loss of their family."""
+def papers_and_change(settings):
+    """Return two papers whose main arm trains in a regime, and a change of their loss."""
     if "steps_per_generation" in settings:
-        return (DAPO, DR_GRPO), "dr_grpo"
-    return ((NCA, DPO), "hinge") if "prepared:" in settings["data"] else ((DFT, LORA), "dft")
+        return (DAPO, DR_GRPO), {"loss_type": "dr_grpo"}
+    if settings["data"].startswith("prepared:"):
+        return (NCA, DPO), {"loss_type": "hinge"}
+    if "pairs" in settings["data"]:
+        return (LLAMA_2_MARGIN, REWARD_CENTERING), {"center_rewards_coefficient": 0.5}
+    return (DFT, LORA), {"loss_type": "dft"}
 
 
 @pytest.mark.parametrize(
@@ -41,12 +47,12 @@ def papers_and_loss(settings):
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_an_arm_without_changes_is_one_training_whatever_the_paper_cites(regime, settings):
-    papers, loss = papers_and_loss(settings)
+    papers, change = papers_and_change(settings)
     one, other = (chain(paper, regime, 20) for paper in papers)
     assert one.train.key == other.train.key
     assert one.resolved.values["learning_rate"].value == settings["learning_rate"]
     assert [stage.key for stage in one.preparations] == [stage.key for stage in other.preparations]
-    assert chain(papers[1], regime, 20, loss_type=loss).train.key != one.train.key
+    assert chain(papers[1], regime, 20, **change).train.key != one.train.key
 
 
 def test_a_regime_that_a_profile_names_is_that_of_its_arms_in_a_bare_world():

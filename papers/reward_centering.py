@@ -1,0 +1,82 @@
+"""A small penalty keeps the rewards of a pair centred, so that reward models have one scale.
+
+Where the sources disagree, and what is not the paper's here:
+
+- The coefficient 0.01 and the place of the penalty were read in TRL's paper index alone, which puts
+  it inside the expectation that is negated as a whole: added to the loss it is positive.
+- No table of the paper was at hand; the models are T5 of up to 3B, and the data sets are named from
+  secondary descriptions.
+- The heads are those that transformers draws. They have no bias: an offset of the rewards comes
+  from the hidden states.
+- Every seed has a start, pairs and a head of its own. The text whose reward is compared over seeds
+  is the same for all of them.
+"""
+
+from core.claims import Claim, Expected, Untestable, deviation, probability
+from core.paper import Paper, cite
+
+MEAN, ONE = probability("rewards/mean"), probability("rewards/one_completion")
+ORDER, CLEAR = probability("pairs/accuracy"), probability("pairs_clear/accuracy")
+HEALTHY = (CLEAR.of("plain") >= 0.75, CLEAR.of("centred") >= 0.75)
+OFFSET = abs(MEAN.of("plain")) >= 0.3
+BEST_OF_N = Untestable("no stage scores samples of a policy by trained reward models")
+
+PAPER = Paper(
+    slug="reward-centering",
+    title=(
+        "Helping or Herding? Reward Model Ensembles Mitigate but do not Eliminate Reward Hacking"
+    ),
+    arxiv="2312.09244",
+    family="reward",
+    config=(
+        cite("TRL's paper index", center_rewards_coefficient=0.01),
+        cite("unstated", learning_rate=1e-4, lr_scheduler_type="constant"),
+        cite("unstated", num_train_epochs=1.0, max_length=1024),
+    ),
+    model="google-t5/t5-large",
+    data="helpfulness-factuality-preferences",
+    trl_index={"center_rewards_coefficient": 0.01},
+    arms={
+        "centred": {"at": {"cpu": {"center_rewards_coefficient": 0.01}}},
+        "plain": {"center_rewards_coefficient": None},
+    },
+    profiles={"cpu": {"regime": "digits"}},
+    claims=(
+        Claim(
+            "centred-mean",
+            "With the penalty the mean of all rewards is nearer to 0.",
+            abs(MEAN.of("centred")) < abs(MEAN.of("plain")),
+            mechanism="preferences",
+            acts=(*HEALTHY, OFFSET),
+            expects=Expected(effect=-0.9, spread=0.4),
+        ),
+        Claim(
+            "centred-accuracy",
+            "The share of pairs in order hardly changes.",
+            ORDER.of("centred").about(ORDER.of("plain"), within=0.03),
+            mechanism="preferences",
+            acts=(*HEALTHY, OFFSET),
+            expects=Expected(effect=0.0, spread=0.03),
+        ),
+        Claim(
+            "centred-agreement",
+            "The reward of one text varies less over reward models of different seeds.",
+            deviation(ONE.of("centred")) < deviation(ONE.of("plain")),
+            mechanism="preferences",
+            acts=(*HEALTHY, OFFSET),
+            expects=Expected(effect=-0.9, spread=1.0),
+        ),
+        Claim(
+            "ensemble-bon",
+            "The best of many answers by the mean of several reward models is overrated less than "
+            "by one of them.",
+            BEST_OF_N,
+        ),
+        Claim(
+            "ensemble-not-cure",
+            "The best of many answers by the mean of several reward models is still overrated the "
+            "more, the more answers there are.",
+            BEST_OF_N,
+        ),
+    ),
+)
