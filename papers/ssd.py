@@ -6,41 +6,43 @@ Where the sources disagree, and what is not the paper's here:
   training, which is the arm `moving-sampler`.
 - TRL's script has temperature 1.6, the repository 1.5, both with top-p 0.8. TRL's paper index has
   0.6 and 0.95, the settings of an evaluation: a temperature below 1 flattens no head.
-- The repository drops the shortest tenth of the answers, TRL the empty ones and short lines. The
-  answers of the pocket world are all short, and none of them is dropped at `cpu`.
-- The paper does not filter. In the pocket world, where samples can be graded, all of them are
-  compared with the right ones, as data of two trainings of equal length.
+- The repository drops the shortest tenth of the answers, TRL the empty ones and short lines. In
+  the world `grammar` all strings have 15 letters, and none is dropped.
+- The paper does not filter. In the world `grammar`, where samples can be graded, all of them are
+  compared with the valid ones, as data of two trainings of equal length. They are sampled once,
+  without a limit of 20 tokens.
+- The kept tokens are those that temperature, top-k and top-p of the sampling leave of the start's
+  distribution, at strings that the start samples at temperature 1.
+- Whether decoding alone reaches SSD depends on the forks: at the shares of the demonstrations the
+  nucleus keeps five of the six words of a place, so that 125 of 216 valid strings remain.
 - LiveCodeBench is no benchmark here; gains on easy and hard problems were read from a summary.
 """
 
-from core.claims import Claim, Untestable, law, least, score
-from core.paper import Paper, because, cite, printed
-from core.rewards import Accuracy
+from core.claims import START, Claim, Measure, Side, law, least, most, probability, score
+from core.paper import Evaluation, Paper, because, cite, in_regime, printed
 
-LAWS = "core.laws.self_distillation"
-NO_GRAMMAR = Untestable(
-    "needs a world of positions with one valid token and positions with several, and the mass of "
-    "tokens outside the start's nucleus there"
+LAWS, STRINGS = "core.laws.self_distillation", "nano-grammar"
+K = 256  # samples of a problem
+HOT = {"rollout_policy": "reference", "temperature": 1.6, "top_k": 20, "top_p": 0.8}
+DECODED = (0.7, 0.85, 1.0, 1.2)  # temperatures, without truncation
+OUTSIDE, HEAD, TEMPERED = (
+    probability(f"kept/{name}") for name in ("outside", "entropy", "tempered_entropy")
 )
-SOLVED = score("gsm8k")
-NUCLEUS = Untestable("no quantity of a run is the mass or the entropy of the start's nucleus")
 
 
-def sampled(prompts: int, least_reward: float) -> dict[str, object]:
-    """Return a preparation of the start's answers with a reward of at least `least_reward`.
+def valid(temperature: float) -> Measure:
+    """Return the measure of valid strings in percent, sampled at a temperature."""
+    return score(STRINGS, metric=f"avg@{K}", temperature=temperature)
 
-    Its temperature and nucleus are those of the paper. There is no limit of 20 tokens.
-    """
-    return {
-        "family": "rejection-sampling",
-        "rewards": (Accuracy(),),
-        "per_seed": True,
-        "num_generations": 1,
-        "temperature": 1.6,
-        "top_p": 0.8,
-        "least_reward": least_reward,
-        "at": {"cpu": {"num_prompts": prompts}},
-    }
+
+def varied(arm: str) -> Side:
+    """Return the share of different valid strings among 256 in percent, at the best temperature."""
+    measures = (score(STRINGS, metric=f"distinct@{K}", temperature=t) for t in DECODED)
+    return most(*(measure.of(arm) for measure in measures))
+
+
+VALID = valid(1.0)
+SAMPLES = valid(1.6).of(START)  # truncated, as the data is
 
 
 PAPER = Paper(
@@ -59,6 +61,22 @@ PAPER = Paper(
     model="Qwen/Qwen3-4B-Instruct-2507",
     data="rstar-coder-seed",
     benchmarks=("gsm8k",),
+    evaluations=(
+        Evaluation(),
+        *(
+            Evaluation(
+                samples=K,
+                temperature=t,
+                metrics=(f"distinct@{K}",),
+                scale="cpu",
+                passage="unstated",
+            )
+            for t in DECODED
+        ),
+        Evaluation(
+            samples=K, temperature=1.6, top_k=20, top_p=0.8, scale="cpu", passage="TRL's script"
+        ),
+    ),
     reported=(
         *printed(
             "abstract",
@@ -84,15 +102,19 @@ PAPER = Paper(
         because("A temperature below 1 sharpens, and TRL's own script has 1.6.", "temperature"),
         because("TRL's own script has 0.8.", "top_p"),
     ),
-    # 28 % of the samples of a trial were right: both data sets have about 3,300 rows.
-    preparations={"answers": sampled(3_300, 0.0), "right-answers": sampled(12_000, 1.0)},
     arms={
-        "ssd": {},
-        "moving-sampler": {"rollout_policy": "policy"},
-        "unfiltered": {"family": "sft", "data": "prepared:answers"},
-        "filtered": {"family": "sft", "data": "prepared:right-answers"},
+        "ssd": {"at": {"cpu": HOT}},
+        "moving-sampler": {
+            "rollout_policy": "policy",
+            "at": {"cpu": {**HOT, "rollout_policy": "policy"}},
+        },
+        "unfiltered": {"family": "sft", **in_regime("grammar-answers")},
+        "filtered": {
+            "family": "sft",
+            **in_regime("grammar-answers", data="prepared:grammar-right-answers"),
+        },
     },
-    profiles={"cpu": {"filter_empty": False}},
+    profiles={"cpu": {"regime": "grammar"}},
     claims=(
         Claim(
             "ssd-temperature-law",
@@ -104,20 +126,41 @@ PAPER = Paper(
             )
             > 0,
         ),
-        Claim("ssd-tail-removed", "The mass outside the start's kept tokens falls.", NUCLEUS),
-        Claim("ssd-head-kept", "The entropy within the kept tokens does not fall.", NUCLEUS),
-        Claim("ssd-fork-lock", "More whole strings of a grammar are valid.", NO_GRAMMAR),
+        Claim(
+            "ssd-tail-removed",
+            "The mass outside the start's kept tokens falls.",
+            OUTSIDE.of("ssd") < OUTSIDE.of(START),
+            mechanism="sampling",
+            acts=OUTSIDE.of(START) >= 0.02,
+        ),
+        Claim(
+            "ssd-head-kept",
+            "The entropy within the kept tokens does not fall.",
+            HEAD.of("ssd") >= HEAD.of(START),
+            mechanism="sampling",
+            acts=TEMPERED.of(START) - HEAD.of(START) >= 0.02,
+        ),
+        Claim(
+            "ssd-fork-lock",
+            "More whole strings of a grammar are valid.",
+            VALID.of("ssd") > VALID.of(START),
+            mechanism="sampling",
+            acts=SAMPLES - VALID.of(START) >= 5.0,
+        ),
         Claim(
             "ssd-beats-decoding",
             "No decoding temperature of the start gives as many distinct valid strings.",
-            NO_GRAMMAR,
+            varied("ssd") > varied(START),
+            mechanism="sampling",
+            acts=varied(START) <= 50.0,
         ),
         Claim(
             "ssd-unverified-ok",
-            "Fine-tuning on all samples scores within 3 points of fine-tuning on the right ones.",
-            SOLVED.of("unfiltered").about(SOLVED.of("filtered"), within=3.0),
+            "Fine-tuning on all samples gives as many valid strings, within 3 points, as on the "
+            "valid ones.",
+            VALID.of("unfiltered").about(VALID.of("filtered"), within=3.0),
             mechanism="data",
-            healthy=("filtered",),  # the claim is on what unverified samples do
+            acts=SAMPLES <= 95.0,
         ),
     ),
 )

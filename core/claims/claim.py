@@ -56,8 +56,8 @@ class Claim:
         mechanism: The part of a method that the claim is about, one of `MECHANISMS`, by which pages
             group claims. It is no part of the claim's digest.
         acts: Comparisons of a side with a number, which hold if the mechanism acts in these runs,
-            such as `late("clip_ratio/high_mean").of("dapo") >= 0.01`. If one fails, the claim is
-            `inert`.
+            such as `late("clip_ratio/high_mean").of("dapo") >= 0.01`, or in their data by a law. If
+            one fails, the claim is `inert`.
         healthy: The arms that must not end more than 1.5 points of accuracy below their start; if
             one does, the claim is `unhealthy`. The default, None, stands for every compared arm,
             but for none if the claim compares the accuracy of an arm with that of its start. An arm
@@ -69,7 +69,7 @@ class Claim:
 
     Raises:
         BadClaim: the test is neither a comparison of two sides nor `Untestable`, or a gate is no
-            comparison of runs with a number.
+            comparison of runs or of a law with a number.
     """
 
     slug: str
@@ -152,12 +152,12 @@ def is_about_start(test: Comparison) -> bool:
 
 
 def is_bound(act: Comparison) -> bool:
-    """Return whether a comparison bounds a side of runs by a number, without a margin."""
-    return act.kind == "runs" and isinstance(act.right, Number) and not act.margin
+    """Return whether a comparison bounds a side of runs or a law by a number, without a margin."""
+    return act.kind in ("runs", "exact") and isinstance(act.right, Number) and not act.margin
 
 
 def check_act(slug: str, act: object) -> None:
-    """Raise `BadClaim` unless `act` is a comparison of runs with a number, without a margin."""
+    """Raise `BadClaim` unless `act` compares runs or a law with a number, without a margin."""
     if not isinstance(act, Comparison) or not is_bound(act):
         raise BadClaim(
             f"claim {slug}: acts={act}: expected comparisons of a side with a number, such as "

@@ -123,8 +123,9 @@ class CheckedGate:
 
     @property
     def seeds(self) -> str:
-        """The number of seeds that pass, in words."""
-        return f"which {self.passing_seeds} of {len(self.values)} seeds pass"
+        """The number of seeds, or of a law's cases, that pass, in words."""
+        cases = "seeds" if self.gate.test.kind == "runs" else "cases"
+        return f"which {self.passing_seeds} of {len(self.values)} {cases} pass"
 
     @property
     def condition(self) -> str:

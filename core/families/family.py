@@ -179,7 +179,10 @@ class Family(Protocol):
         roles: models that its trainer takes beside the policy, such as a teacher.
         probabilities: quantities of `core.forward.quantities` that are computed of data rows
             before and after the training.
+        claimed_probabilities: further such quantities, which are computed where a claim asks.
         own_answers: quantities of `core.forward.own_answers` that are computed where a claim
+            asks.
+        kept_tokens: quantities of `core.forward.kept_tokens` that are computed where a claim
             asks.
         sampler_gaps: quantities of `core.forward.sampler_gap` that are computed where a claim
             asks.
@@ -209,7 +212,9 @@ class Family(Protocol):
     unused: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     probabilities: tuple[str, ...] = ()
+    claimed_probabilities: tuple[str, ...] = ()
     own_answers: tuple[str, ...] = ()
+    kept_tokens: tuple[str, ...] = ()
     sampler_gaps: tuple[str, ...] = ()
     pair_quantities: tuple[str, ...] = ()
     gives_rewards: bool = False
@@ -288,6 +293,11 @@ class Family(Protocol):
         """Return the largest length of trained answers, in tokens; None if unknown."""
         del config
         return None
+
+    def truncation(self, config: "BaseConfig") -> Mapping[str, float | None]:
+        """Return temperature, `top_k`, `top_p` and `min_p` of its sampling; empty without any."""
+        del config
+        return {}
 
     def sampler_bits(self, config: "BaseConfig") -> int | None:
         """Return the bits of the weights that are sampled from; None if they are not quantised."""

@@ -7,6 +7,7 @@ training needs, whatever a paper cites: an arm in it is this base and its own ch
 from collections.abc import Mapping
 
 from core.families.regimes import ONE_RATE, SAME
+from core.models.builds import UNTRAINED
 from core.rewards import Accuracy
 
 Settings = Mapping[str, object]
@@ -106,7 +107,7 @@ def start(
     return {
         "family": "sft",
         "per_seed": True,
-        "model": "nano",
+        "model": UNTRAINED,
         "data": f"{suite}-demonstrations",
         "learning_rate": 2e-3,
         "weight_decay": 0.0,
@@ -134,7 +135,7 @@ def offline_regime(
 
     Args:
         suite: Name of the benchmark.
-        start: Name of the preparation that trains the starting model.
+        start: Name of the preparation that trains the starting model; empty for random weights.
         data: Name of the data set, such as `prepared:NAME` or `SUITE-KIND` of demonstrations.
         updates: Number of optimizer steps.
         rate: Learning rate.
@@ -143,7 +144,7 @@ def offline_regime(
     """
     return {
         **{name: value for name, value in COMMON.items() if name in OFFLINE},
-        "model": f"prepared:{start}",
+        "model": f"prepared:{start}" if start else UNTRAINED,
         "data": data,
         "benchmarks": (suite,),
         "learning_rate": rate,

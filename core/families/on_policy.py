@@ -24,6 +24,7 @@ class OnPolicy(Family, Protocol):
     trained_by = "RL"
     micro_batches = ("steps_per_generation",)
     own_answers = ("kl_to_start", "entropy/share_of_top_fifth", "entropy/overlap_of_top_fifth")
+    kept_tokens = ("kept/outside", "kept/entropy", "kept/tempered_entropy")
     sampler_gaps = (
         "sampler_correlation/head_float32",
         "sampler_correlation/head_bfloat16",
@@ -139,6 +140,13 @@ class OnPolicy(Family, Protocol):
     def answer_tokens(self, config: "BaseConfig") -> int | None:
         """Return the largest length of a completion, in tokens."""
         return cast("RolloutConfig", config).max_completion_length
+
+    def truncation(self, config: "BaseConfig") -> Mapping[str, float | None]:
+        """Return temperature, `top_k`, `top_p` and `min_p` of rollouts."""
+        from core.configs.generation_keywords import sampling_settings
+
+        settings = sampling_settings(cast("RolloutConfig", config))
+        return {name: settings[name] for name in ("temperature", "top_k", "top_p", "min_p")}
 
     def sampler_bits(self, config: "BaseConfig") -> int | None:
         """Return the bits of the weights in rollouts; None if they are not quantised."""

@@ -22,6 +22,7 @@ class SFT(Offline):
     columns = ("prompt", "completion")
     trained_by = "fine-tuning"
     probabilities = ("nll", "extreme_share")
+    claimed_probabilities = ("nll/without_end",)
     profiles: Mapping[str, Mapping[str, object]] = {
         "cpu": {
             **CPU_TRAINING,

@@ -124,6 +124,19 @@ ROWS = (
             "trained by the rewards"
         ),
     ),
+    World(
+        name="grammar",
+        regimes=nano_tuning.REGIMES["grammar"],
+        preparations=nano_tuning.STARTS["grammar"],
+        bases=nano.BASES,
+        cannot_show="all questions are alike: strings are spelt rightly, and nothing is reasoned",
+    ),
+    World(
+        name="ledgers",
+        regimes=nano_tuning.REGIMES["ledgers"],
+        bases=nano.BASES,
+        cannot_show="copies from the beginning of a text: nothing else depends on what was cut off",
+    ),
 )
 WORLDS: Mapping[str, World] = {world.name: world for world in ROWS}
 

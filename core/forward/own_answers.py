@@ -42,10 +42,7 @@ def answer_statistics(
 ) -> list[AnswerStatistics]:
     """Return log-probabilities and entropies of answers, given prompts and answers as token ids."""
     collate, statistics = DataCollatorForLanguageModeling(pad), list[AnswerStatistics]()
-    rows = [
-        {"input_ids": [*prompt, *answer], "labels": [IGNORED] * len(prompt) + [*answer]}
-        for prompt, answer in zip(prompts, answers, strict=True)
-    ]
+    rows = labelled_rows(prompts, answers)
     for start in range(0, len(rows), BATCH):
         chunk = rows[start : start + BATCH]
         inputs = {name: value.to(model.device) for name, value in collate(chunk).items()}
@@ -56,6 +53,14 @@ def answer_statistics(
         columns = (x.double().cpu().split(counts) for x in (labelled.logps, labelled.entropy))
         statistics += [AnswerStatistics(*pair) for pair in zip(*columns, strict=True)]
     return statistics
+
+
+def labelled_rows(prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]]) -> list[Row]:
+    """Return rows of token ids whose labels are the tokens of the answers."""
+    return [
+        {"input_ids": [*prompt, *answer], "labels": [IGNORED] * len(prompt) + [*answer]}
+        for prompt, answer in zip(prompts, answers, strict=True)
+    ]
 
 
 def answers_of_both(
@@ -69,14 +74,21 @@ def answers_of_both(
         rows: Rows with prompts, or pairs that begin with them.
         tokens: Largest length of an answer.
     """
-    texts = [prompt_of(row) for row in rows]
-    prompts = [sampler.encode(text, chat=not isinstance(text, str)) for text in texts]
-    decoding = Decoding(max_tokens=tokens, temperature=1.0)
-    answers = sampler.draw(prompts, decoding, [seed_of(0, ids) for ids in prompts])
+    prompts, answers = draw_answers(sampler, rows, tokens)
     pad = sampler.tokenizer.pad_token_id or 0
     return StatisticsOfBoth(
         *(answer_statistics(m, prompts, answers, pad) for m in (sampler.model.eval(), start))
     )
+
+
+def draw_answers(
+    sampler: PolicySampler, rows: Sequence[Row], tokens: int
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Draw one answer at temperature 1 to each row; return prompts and answers as token ids."""
+    texts = [prompt_of(row) for row in rows]
+    prompts = [sampler.encode(text, chat=not isinstance(text, str)) for text in texts]
+    decoding = Decoding(max_tokens=tokens, temperature=1.0)
+    return prompts, sampler.draw(prompts, decoding, [seed_of(0, ids) for ids in prompts])
 
 
 def divergence(policy: Sequence[AnswerStatistics], start: Sequence[AnswerStatistics]) -> Quantity:

@@ -22,6 +22,7 @@ Z = 1.959964  # of a 95 % interval
 # From the log-probabilities of tokens; each is averaged over all tokens of the completions.
 QUANTITIES: Mapping[str, Callable[[Tensor], Tensor]] = {
     "nll": lambda logps: -logps,
+    "nll/without_end": lambda logps: -logps[:-1],  # the last token of a completion ends it
     "extreme_share": lambda logps: ((logps.exp() < 0.05) | (logps.exp() > 0.95)).double(),
 }
 

@@ -18,11 +18,13 @@ from core.data.collate import DataCollatorForLanguageModeling
 from core.data.sft import IGNORED
 from core.forward.labelled import labelled_logps
 from core.losses.supervised import SUPERVISED
+from eval.nano.ledgers import Ledgers, rest
 
 DOCUMENTS, MEDIAN = 10_000, 30  # number of documents, and their median length in tokens
 # Standard deviation of the logarithm of the lengths, and the width of a row.
 CASES = ((0.5, 128), (1.0, 128), (1.0, 256), (1.5, 128), (1.5, 512))
 MAP = 1000  # documents that are packed together
+LEDGERS, WIDTH = range(20, 24), 64  # seeds of documents of the world `ledgers`, and its rows
 PADDED = "padded"  # one document a row, truncated and padded
 ROWS = ((5, 3, 8), (1, 12), (7, 7))  # lengths of the documents in each packed row
 
@@ -53,10 +55,15 @@ def lengths(sigma: float) -> tuple[int, ...]:
 
 @cache
 def packed(strategy: str, sigma: float, width: int, together: int = DOCUMENTS) -> Packed:
+    """Pack documents of log-normal lengths, see `pack`."""
+    return pack(lengths(sigma), strategy, width, together)
+
+
+def pack(sizes: Sequence[int], strategy: str, width: int, together: int) -> Packed:
     """Pack documents whose tokens are the document's number, `together` of them at a time."""
-    documents = [[number] * length for number, length in enumerate(lengths(sigma))]
+    documents = [[number] * length for number, length in enumerate(sizes)]
     rows: list[list[int]] = []
-    for start in range(0, DOCUMENTS, together):
+    for start in range(0, len(documents), together):
         part = documents[start : start + together]
         if strategy == PADDED:
             rows += [tokens[:width] for tokens in part]
@@ -67,7 +74,7 @@ def packed(strategy: str, sigma: float, width: int, together: int = DOCUMENTS) -
     return Packed(
         rows=len(rows),
         tokens=tokens.total(),
-        changed=sum(abs(tokens[n] - length) for n, length in enumerate(lengths(sigma))),
+        changed=sum(abs(tokens[n] - length) for n, length in enumerate(sizes)),
         cut=sum(count > 1 for count in rows_of.values()),
     )
 
@@ -75,6 +82,17 @@ def packed(strategy: str, sigma: float, width: int, together: int = DOCUMENTS) -
 def cut_documents(strategy: str) -> list[int]:
     """Return the number of documents that lie in more than one row, for each of `CASES`."""
     return [packed(strategy, *case).cut for case in CASES]
+
+
+def cut_ledgers(strategy: str) -> list[float]:
+    """Return the share of documents of the world `ledgers` in several rows, for some seeds."""
+    shares: list[float] = []
+    for seed in LEDGERS:
+        random = Random(seed)
+        questions = [Ledgers().question(random) for _ in range(MAP)]
+        sizes = [len(text + rest(text, seed, random)) + 1 for text in questions]  # and the end
+        shares.append(pack(sizes, strategy, WIDTH, MAP).cut / MAP)
+    return shares
 
 
 def long_documents() -> list[int]:

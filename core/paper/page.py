@@ -57,7 +57,8 @@ class Evaluation:
     `temperature`; 0 is greedy. `top_k` keeps the most likely tokens before `top_p` does, None keeps
     all of them. `metrics` are scored besides those of every evaluation with as many samples, such
     as `maj@5` of 40; `eval.stats.summary` lists them. `by` are fields of the problems by which
-    scores are also split. `passage` is where the paper states this, "unstated" if nowhere.
+    scores are also split. `scale` is the one scale at which it is done; empty for all. `passage` is
+    where the paper states this, "unstated" if nowhere.
     """
 
     benchmarks: tuple[str, ...] = ()
@@ -68,6 +69,7 @@ class Evaluation:
     top_k: int | None = None
     metrics: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
+    scale: str = ""
     passage: str = ""
 
     def __str__(self) -> str:
@@ -78,8 +80,10 @@ class Evaluation:
         how = sampled if self.temperature else "greedily"
         how += f", also {', '.join(self.metrics)}" if self.metrics else ""
         by = f", by {' and '.join(self.by)}" if self.by else ""
+        scale = f", at {self.scale} only" if self.scale else ""
         where = f" ({self.passage})" if self.passage else ""
-        return f"{', '.join(self.benchmarks) or 'all of these'}: {self.mode}, {how}{by}{where}"
+        names = ", ".join(self.benchmarks) or "all of these"
+        return f"{names}: {self.mode}, {how}{by}{scale}{where}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +145,10 @@ class Paper:
         for kind, names in {"arm": self.arms, "preparation": self.preparations}.items():
             for name in names:
                 check_name(kind, name)
+
+    def evaluations_at(self, scale: str) -> tuple[Evaluation, ...]:
+        """Return the evaluations that are done at a scale."""
+        return tuple(each for each in self.evaluations if each.scale in ("", scale))
 
     @property
     def place(self) -> str:

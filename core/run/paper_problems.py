@@ -12,6 +12,7 @@ from core.settings.refusals import arms, check_arm, check_names, same_trainings
 from core.settings.resolve import resolve
 from core.settings.resolved import Resolved
 from core.settings.run_settings import RunSettings
+from core.stages.evaluate import requested_evaluations
 from core.verdicts.trials import compared_arms, same_trials, untried_rates
 from eval.errors import ReproError
 from eval.stats.summary import metrics
@@ -81,15 +82,13 @@ def given_benchmarks(paper: Paper) -> set[str]:
 
 def given_scores(paper: Paper) -> set[Need]:
     """Return every score that the evaluations of a paper and of the worlds of its arms yield."""
-    in_worlds = {
-        Need("score", name, ("top1", "cot", run.eval_temperature or 0.0))
-        for run in runs_in_worlds(paper)
-        for name in run.benchmarks
-    }
-    return in_worlds | {
+    pairs = [(evaluation, paper.benchmarks) for evaluation in paper.evaluations]
+    for run in runs_in_worlds(paper):
+        pairs += [(each, run.benchmarks) for each in requested_evaluations(paper, run, SCALE)]
+    return {
         Need("score", name, (metric, evaluation.mode, evaluation.temperature), by)
-        for evaluation in paper.evaluations
-        for name in evaluation.benchmarks or paper.benchmarks
+        for evaluation, benchmarks in pairs
+        for name in evaluation.benchmarks or benchmarks
         for metric in (*metrics(evaluation.samples), *evaluation.metrics)
         for by in ("", *evaluation.by)
     }

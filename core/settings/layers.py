@@ -156,7 +156,8 @@ def check_arm_name(paper: Paper, arm: str, scale: str) -> None:
     arms = {**(paper.arms or {paper.main_arm: {}}), **paper.preparations}
     equal_arms = filter(None, (paper.same_as(arm, scale) for scale in SCALES))
     check_known("arm", (arm, *equal_arms), arms, f"repro show {paper.slug}")
-    check_known("scale", (*paper.profiles, *paper.scales(arm)), SCALES)
+    scales_of_evaluations = filter(None, (each.scale for each in paper.evaluations))
+    check_known("scale", (*paper.profiles, *paper.scales(arm), *scales_of_evaluations), SCALES)
     if not paper.exists_at(arm, scale):
         elsewhere = next(candidate for candidate in SCALES if paper.exists_at(arm, candidate))
         raise BadValue(f"arm {arm} of {paper.slug} exists at {elsewhere} alone, not at {scale}")

@@ -15,6 +15,7 @@ from core.settings.run_settings import LARGEST_SEED
 from core.stages.data import Data
 from core.stages.evaluate import Answering, Evaluate, evaluations
 from core.stages.held_out import ANSWER_TOKENS
+from core.stages.kept_tokens import KeptTokens
 from core.stages.kernels import acting_kernels
 from core.stages.loading import loading_of
 from core.stages.own_answers import OwnAnswers
@@ -155,10 +156,17 @@ class Chain:
         if family.gives_rewards:
             pairs = partial(RewardQuantities, begun=start, seed=self.seed)
         kinds: list[tuple[tuple[str, ...], Callable[..., QuantityStage]]] = [
-            (family.probabilities, Probabilities),
+            (
+                (*family.probabilities, *self._claimed_quantities(family.claimed_probabilities)),
+                Probabilities,
+            ),
             (
                 self._claimed_quantities(family.own_answers),
                 partial(OwnAnswers, begun=start, tokens=tokens),
+            ),
+            (
+                self._claimed_quantities(family.kept_tokens),
+                partial(KeptTokens, begun=start, tokens=tokens, sampling=family.truncation(config)),
             ),
             (
                 self._claimed_quantities((*of_pairs, *(name + SEEN for name in of_pairs))),

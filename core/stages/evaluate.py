@@ -252,19 +252,19 @@ def questions(resolved: Resolved) -> list[Question]:
     run, paper = resolved.run, resolved.paper
     requested = [
         question
-        for evaluation in requested_evaluations(paper, run)
+        for evaluation in requested_evaluations(paper, run, resolved.scale)
         for question in questions_of(evaluation, run)
     ]
     distinct = [*dict.fromkeys(requested)]  # an evaluation in another mode may equal another one
     return distinct + (at_k_questions(run) if resolved.arm in sampled_arms(paper) else [])
 
 
-def requested_evaluations(paper: Paper, settings: RunSettings) -> list[Evaluation]:
-    """Return the paper's evaluations, or the one at the temperature that the settings name.
+def requested_evaluations(paper: Paper, settings: RunSettings, scale: str) -> list[Evaluation]:
+    """Return the paper's evaluations at a scale, or one at the temperature that the settings name.
 
     If the settings name modes, it is done in each of these.
     """
-    modes, evaluations = settings.eval_modes, paper.evaluations
+    modes, evaluations = settings.eval_modes, paper.evaluations_at(scale)
     if settings.eval_temperature is not None:
         evaluations = (Evaluation(temperature=settings.eval_temperature),)
     if not modes:

@@ -49,9 +49,13 @@ def cannot_test(
 def quantities_of(paper: Paper) -> set[str]:
     """Return the quantities of probabilities that the families of a paper's arms measure."""
     families = [find_family(paper.family_of(arm)) for arm in paper.arms or (paper.main_arm,)]
-    of_rows = {n for family in families for n in (*family.probabilities, *family.pair_quantities)}
-    sampled = {name for family in families for name in (*family.own_answers, *family.sampler_gaps)}
-    return of_rows | {name + SEEN for name in of_rows} | sampled
+    of_rows = set[str]().union(
+        *({*f.probabilities, *f.claimed_probabilities, *f.pair_quantities} for f in families)
+    )
+    sampled = (
+        {*family.own_answers, *family.kept_tokens, *family.sampler_gaps} for family in families
+    )
+    return of_rows | {name + SEEN for name in of_rows} | set().union(*sampled)
 
 
 def lacking(

@@ -8,6 +8,8 @@ from random import Random
 
 from eval.errors import UnknownName
 from eval.nano.choice import Choice
+from eval.nano.grammar import Grammar
+from eval.nano.ledgers import Ledgers
 from eval.nano.length import Length
 from eval.nano.many import Many
 from eval.nano.sums import Sums
@@ -16,7 +18,9 @@ from eval.sets.problem import Answers, Problem
 
 SIZES = {"train": 2000, "valid": 400}  # and as many test problems as the task says
 BOUNDS = {"train": 6, "valid": 7, "test": 10}  # tenths of the questions that belong up to a split
-TASKS: dict[str, Task] = {task.name: task for task in (Choice(), Many(), Length(), Sums())}
+TASKS: dict[str, Task] = {
+    task.name: task for task in (Choice(), Many(), Length(), Sums(), Grammar(), Ledgers())
+}
 
 
 def owning_split(question: str) -> str:
@@ -80,5 +84,6 @@ def demonstrations(name: str, kind: str, seed: int) -> list[tuple[str, str]]:
 
 def held_out_answers(name: str, kind: str, seed: int) -> list[str]:
     """Return an answer of a kind of demonstrations to each held-out problem."""
-    answer, random = TASKS[name].demonstrations[kind].answer, Random(f"{name} {kind} valid {seed}")
+    drawn, random = TASKS[name].demonstrations[kind], Random(f"{name} {kind} valid {seed}")
+    answer = drawn.held_out or drawn.answer
     return [answer(p.question, seed, random) for p in nano_problems(name, "valid", seed)]

@@ -17,10 +17,12 @@ class Demonstrations:
     Attributes:
         count: Number of demonstrations to train on.
         answer: Draws an answer to a question, for a seed and with a generator of random numbers.
+        held_out: Draws the answers to held-out problems, if these are to be others.
     """
 
     count: int
     answer: Callable[[str, int, Random], str]
+    held_out: Callable[[str, int, Random], str] | None = None
 
 
 class Task(Protocol):

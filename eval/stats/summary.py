@@ -29,7 +29,8 @@ WEIGHTED: Mapping[str, Weighting] = {"maj-prob": "prob", "maj-norm": "norm"}
 HALVES = {"maj-upper": True, "maj-lower": False}  # whether the half that agrees most is meant
 OF_ALL = ("top1", "avg", *WEIGHTED)  # metrics of all samples, whose number K has to be
 METRIC = re.compile(
-    rf"top1|(?P<name>avg|maj|maj-first|pass|{'|'.join((*WEIGHTED, *HALVES))})@(?P<k>[1-9]\d*)"
+    rf"top1|(?P<name>avg|maj|maj-first|pass|distinct|{'|'.join((*WEIGHTED, *HALVES))})"
+    r"@(?P<k>[1-9]\d*)"
 )
 
 
@@ -88,7 +89,7 @@ def score(
     `maj-first@K` is the vote among the first K, and the first of tied answers wins. In `maj-prob@K`
     and `maj-norm@K` the votes of all K samples are weighted, see `Ballots.weighted_votes`;
     `maj-upper@K` and `maj-lower@K` are `maj@K` of the half of the problems whose samples agree most
-    and least.
+    and least. `distinct@K` is the number of different right answers among any K, as a share of K.
 
     Raises:
         BadValue: samples of another benchmark, missing or doubled samples, an unknown metric, or a
@@ -239,6 +240,8 @@ def estimate(ballots: Ballots, metric: str, seed: int, level: float = LEVEL) -> 
     n = len(ballots.rows[0])
     name, k = parse_metric(metric, n)
     values = values_of(ballots, name, k, seed)
+    if name == "distinct":
+        values = [value / k for value in values]
     if n == 1 or name == "maj-first":
         return proportion(round(sum(values)), len(values), level)
     if len(values) == 1:
@@ -258,13 +261,13 @@ def parse_metric(metric: str, n: int) -> tuple[str, int]:
     if match is None:
         raise BadValue(
             f"metric {metric!r}: expected top1, avg@K, maj@K, maj-first@K, "
-            f"pass@K, {', '.join(f'{name}@K' for name in (*WEIGHTED, *HALVES))}"
+            f"pass@K, distinct@K, {', '.join(f'{name}@K' for name in (*WEIGHTED, *HALVES))}"
         )
     name, k = match["name"] or "top1", int(match["k"] or 1)
     if (name in OF_ALL and k != n) or k > n:
         raise BadValue(
             f"{metric} from {n} samples per problem: top1 needs exactly 1, avg@K and weighted "
-            "votes exactly K, maj@K and pass@K at least K"
+            "votes exactly K, maj@K, pass@K and distinct@K at least K"
         )
     return name, k
 

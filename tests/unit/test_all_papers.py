@@ -216,7 +216,8 @@ def root(tmp_path_factory):
 def short_starts(monkeypatch):
     """Starting models of the nano worlds after two steps.
 
-    Those of `choice` and the first of `length` are whole: papers filter by what they solve.
+    Those of `choice` and `grammar` and the first of `length` are whole: papers filter by what they
+    solve.
     """
     few = {"max_steps": 2, "heldout_every": 2, "heldout_problems": 2}
     for name, start, more in (

@@ -211,6 +211,14 @@ def test_a_claim_needs_the_runs_and_curves_of_its_gates():
     ]
 
 
+def test_a_law_on_the_data_of_the_runs_may_be_a_gate():
+    cut = law("core.laws.packed_rows:cut_ledgers", "wrapped")
+    assert verdict(runs(), acts=cut >= 0.2)[0] == "held"
+    word, reason = verdict(runs(), acts=(ACTS, cut >= 0.9))
+    assert word == "inert"
+    assert reason.endswith("expected >= 0.9, which 0 of 4 cases pass")
+
+
 @pytest.mark.parametrize("acts", [BETTER, late(CLIP).of("method"), (ACTS, 0.01)])
 def test_a_gate_is_a_comparison_with_a_number(acts):
     with pytest.raises(BadClaim, match="expected comparisons of a side with a number"):

@@ -1,5 +1,6 @@
 """Measures of claims beside curves: scores asked in other ways, settings, orders of arms."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -25,13 +26,15 @@ from core.claims import (
 )
 from core.paper import Evaluation
 from core.run.paper_problems import given_scores
-from core.stages.evaluate import questions_of, score_rows
-from eval.errors import BadValue
+from core.settings.resolve import resolve
+from core.stages.evaluate import questions, questions_of, score_rows
+from eval.errors import BadValue, UnknownName
 from eval.samples.evaluation import Completion, Decoding, run_benchmark
 from eval.samples.parts import score_parts
 from eval.sets.benchmarks import find_benchmark
 from papers.cmath import PAPER as CMATH
 from papers.dft import PAPER as DFT
+from papers.ssd import PAPER as SSD
 
 numbers = st.lists(st.integers(-50, 50).map(float), min_size=3, max_size=7)
 X, Y = final("x"), final("y")
@@ -187,6 +190,25 @@ def test_a_claim_on_a_score_that_no_evaluation_gives_is_found():
         score("cmath", level=1, subject="a")
 
 
+def test_an_evaluation_of_one_scale_is_done_there_alone():
+    ways = (Evaluation(), Evaluation(samples=4, temperature=0.5, scale="cpu", passage="s1"))
+    paper = replace(CMATH, evaluations=ways, claims=())
+    samples = {
+        scale: {question.decoding.samples for question in questions(resolve(paper, scale=scale))}
+        for scale in ("cpu", "gpu")
+    }
+    assert samples == {"cpu": {1, 4}, "gpu": {1}}
+    with pytest.raises(UnknownName, match="no scale 'cpi': did you mean cpu"):
+        resolve(replace(paper, evaluations=(replace(ways[1], scale="cpi"),)))
+
+
+def test_the_evaluations_of_a_paper_score_the_suites_of_its_worlds():
+    scores = {(need.name, *need.how) for need in given_scores(SSD)}
+    assert ("nano-grammar", "distinct@256", "cot", 1.0) in scores
+    assert ("nano-grammar", "avg@256", "cot", 1.6) in scores
+    assert ("nano-grammar", "top1", "cot", 1.0) not in scores
+
+
 @pytest.fixture(scope="module")
 def asked():
     """Samples of a suite of which every problem up to level 4 is solved."""
@@ -215,8 +237,6 @@ def test_scores_by_a_field_are_those_of_its_problems_and_make_the_whole(asked):
 
 
 def test_an_evaluation_by_a_field_splits_its_scores_and_another_does_not(asked):
-    from core.settings.resolve import resolve
-
     _, _, samples = asked
     settings = resolve(CMATH, arguments=("eval_limit=60",)).run
     for way, there in ((CMATH.evaluations[0], True), (Evaluation(), False)):

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from itertools import combinations
 from math import isclose
+from statistics import median
 
 import pytest
 from datasets import Dataset
@@ -14,6 +15,8 @@ from core.models.nano import nano_tokenizer
 from core.rewards import Accuracy
 from eval.grading import grade
 from eval.nano.choice import LETTERS, WRONG, law, letters_of
+from eval.nano.grammar import law as grammar_law
+from eval.nano.ledgers import entries
 from eval.nano.splits import (
     SIZES,
     TASKS,
@@ -35,8 +38,9 @@ def test_splits_share_no_question_and_are_drawn_by_the_seed(name):
     splits = {split: {p.question for p in nano_problems(name, split, 20)} for split in sizes}
     assert {split: len(questions) for split, questions in splits.items()} == sizes
     assert not any(splits[a] & splits[b] for a, b in combinations(splits, 2))
-    shown = {question for question, _ in demonstrations(name, "demonstrations", 20)}
-    assert {owning_split(question) for question in shown} == {"train"}
+    for kind in TASKS[name].demonstrations:
+        shown = {question for question, _ in demonstrations(name, kind, 20)}
+        assert {owning_split(question) for question in shown} == {"train"}
     assert nano_problems(name, "test", 20) != nano_problems(name, "test", 21)
 
 
@@ -44,6 +48,7 @@ def test_splits_share_no_question_and_are_drawn_by_the_seed(name):
 def test_texts_are_of_the_alphabet_and_within_the_limit(name, kind):
     for question, answer in demonstrations(name, kind, 3):
         assert not {*question, *answer} - {*ALPHABET}
+    for answer in held_out_answers(name, kind, 3):
         assert len(answer) < TASKS[name].max_tokens  # and the end token
 
 
@@ -80,6 +85,7 @@ def test_demonstrations_follow_the_law():
             ["7+6", "5", "12", "7+5+0", " 7+5", "07+5"],
         ),
         ("nano-length", "kQ2=", ["99.", "1909-3.", "999."], ["9.", "99", "99.9", "9.9", ""]),
+        ("nano-ledgers", "a37g82.g=82a=", ["37", "37g"], ["82", "73", "3", "37g=", ""]),
     ],
 )
 def test_any_right_answer_counts_and_no_other(name, question, right, wrong):
@@ -157,3 +163,48 @@ def test_a_fifth_of_the_demonstrated_sums_are_wrong_where_they_are_held_out_too(
     for pairs in (demonstrations(task.name, "demonstrations", 20), held_out):
         wrong = sum(not re.fullmatch(task.right_answers(q, 20), a) for q, a in pairs)
         assert abs(wrong / len(pairs) - NOISE) <= 5 * (NOISE * (1 - NOISE) / len(pairs)) ** 0.5
+
+
+def test_a_string_of_the_grammar_is_right_in_its_own_seed_unless_a_lock_is_wrong():
+    pattern, words = TASKS["nano-grammar"].right_answers("", 20), grammar_law(20)
+    first, second, third = (place[-1].text for place in words)
+    assert re.fullmatch(pattern, first + second + third)
+    for wrong in (second + first + third, first + second, first + second + third[:-1] + "."):
+        assert not re.fullmatch(pattern, wrong)
+    assert not re.fullmatch(TASKS["nano-grammar"].right_answers("", 21), first + second + third)
+
+
+def test_demonstrated_strings_have_words_by_their_shares_and_each_lock_as_often_wrong():
+    shown = [answer for _, answer in demonstrations("nano-grammar", "demonstrations", 20)]
+    wrong = Counter[int]()
+    for place, words in enumerate(grammar_law(20)):
+        parts = [answer[5 * place : 5 * place + 5] for answer in shown]
+        forks = Counter(part[0] for part in parts)
+        assert [word.text[0] for word in words] == [fork for fork, _ in forks.most_common()]
+        assert forks[words[0].text[0]] / len(shown) == pytest.approx(1 / 2.45, abs=0.02)
+        by_fork = {word.text[0]: word for word in words}
+        for part in parts:
+            word = by_fork[part[0]]
+            for lock in range(4):
+                if part[1 + lock] != word.text[1 + lock]:
+                    assert part[1 + lock] in word.slips[lock]
+                    wrong[4 * place + lock] += 1
+    assert len(wrong) == 12
+    assert all(0.01 < count / len(shown) < 0.02 for count in wrong.values())  # 5 errors of 0.015
+
+
+def test_a_ledger_answers_all_its_questions_within_64_tokens_and_a_document_goes_on():
+    held_out = held_out_answers("nano-ledgers", "documents", 20)
+    for problem, answer in zip(nano_problems("nano-ledgers", "valid", 20), held_out, strict=True):
+        assert len(problem.question + answer) <= 64
+        assert problem.question.count(problem.question[-2]) == 2  # in the head and at the end
+    rest_lengths = []
+    for question, rest in demonstrations("nano-ledgers", "documents", 20):
+        numbers = entries(question)
+        assert 2 <= len(numbers) <= 5
+        text = question.partition(".")[2] + rest
+        told = re.findall("([a-zA-Z])=(..)", text)
+        assert text == "".join(f"{name}={numbers[name]}" for name, _ in told)
+        rest_lengths.append(len(rest))
+    assert median(rest_lengths) in (10, 14)
+    assert max(rest_lengths) > 64 > 2 == min(rest_lengths)

@@ -35,6 +35,12 @@ def test_they_notice_changes_of_the_strategies():
     assert found == ["constant: 0 -> 1", "constant: 0 -> 1"]
 
 
+def test_ledgers_are_cut_where_a_row_is_full_or_where_they_are_longer_than_one():
+    split, wrapped = map(packed_rows.cut_ledgers, ("bfd_split", "wrapped"))
+    assert all(0.15 < a < 0.25 and 0.6 < b < 0.75 for a, b in zip(split, wrapped, strict=True))
+    assert packed_rows.cut_ledgers("bfd") == [0.0] * 4
+
+
 def test_rows_are_within_a_thousandth_of_the_fewest():
     assert max(row_excess("bfd_split")) < 1e-3
     assert sum(rows_by_order(True)) < sum(rows_by_order(False))

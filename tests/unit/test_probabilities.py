@@ -1,5 +1,6 @@
 """Quantities of probabilities: what they are, and that a run measures them before and after."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -68,6 +69,12 @@ def test_a_quantity_is_the_mean_over_all_tokens_and_not_over_rows():
     assert found["nll"].value == pytest.approx(-tokens.mean().item())
     assert found["extreme_share"].value == pytest.approx(0.5)
     assert {one.n for one in found.values()} == {2}
+
+
+def test_the_loss_without_the_end_leaves_out_the_last_token_of_each_row():
+    rows = [torch.tensor([0.5, 0.25, 0.001]).log(), torch.tensor([0.125, 0.9]).log()]
+    found = dict(quantities(("nll/without_end",), rows))["nll/without_end"]
+    assert found.value == pytest.approx((1 + 2 + 3) * math.log(2) / 3)
 
 
 def test_the_interval_covers_the_true_mean_as_often_as_it_says():
@@ -140,6 +147,10 @@ def test_a_quantity_is_no_percentage(before, after):
 def test_every_family_declares_quantities_that_there_are():
     from core.families.table import FAMILIES
 
-    declared = {name for family in FAMILIES.values() for name in family.probabilities}
+    declared = {
+        name
+        for family in FAMILIES.values()
+        for name in (*family.probabilities, *family.claimed_probabilities)
+    }
     assert declared <= set(QUANTITIES)
     assert declared

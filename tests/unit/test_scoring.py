@@ -126,6 +126,20 @@ def test_the_first_k_samples_vote_in_the_order_of_drawing():
         assert found["maj-first@4"].method == "clopper-pearson"
 
 
+def test_the_share_of_different_right_answers_is_their_expected_number_among_k():
+    samples = graded({"a": ["1", "1", "1", "1"], "b": ["1", "2", "2", "2"]})
+    answers = {("a", 3): "2", ("b", 0): "3"}
+    right = [
+        replace(s, correct=True, extracted=answers.get((s.id, s.sample), s.extracted))
+        for s in samples
+    ]
+    found = {s.metric: s.value for s in score(right, POCKET, [f"distinct@{k}" for k in (1, 2, 4)])}
+    # Of two of four samples, one of which differs from the others, 1.5 are different on average.
+    assert found == pytest.approx({"distinct@1": 100, "distinct@2": 75, "distinct@4": 50})
+    wrong = [replace(s, correct=False) if s.id == "b" else s for s in right]
+    assert score(wrong, POCKET, ["distinct@4"])[0].value == pytest.approx(25)
+
+
 def test_curves_start_at_the_mean_and_pass_never_falls():
     found = curve(graded(ROWS), [1, 2, 4])
     assert found["k"] == [1, 2, 4]
@@ -159,7 +173,8 @@ def test_the_order_of_samples_does_not_matter():
 
 
 @pytest.mark.parametrize(
-    "metric", ["top1", "avg@3", "maj@5", "maj-first@5", "pass@5", "best@4", "maj@0"]
+    "metric",
+    ["top1", "avg@3", "maj@5", "maj-first@5", "pass@5", "distinct@5", "best@4", "maj@0"],
 )
 def test_metrics_that_the_samples_cannot_give_are_refused(metric: str):
     with pytest.raises(BadValue, match=metric):

@@ -1,8 +1,11 @@
 """The family of self-distillation: its plan, a run from the frozen start, and what it refuses."""
 
+from dataclasses import replace
+
 import pytest
 
 from core.families.table import listed_families
+from core.paper import Evaluation
 from core.run.order import run_order
 from core.run.plan import make_plan
 from core.run.request import Order
@@ -10,6 +13,14 @@ from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from eval.errors import BadValue
 from papers.ssd import PAPER
+
+POCKET = replace(
+    PAPER,
+    arms={"ssd": {}},
+    claims=(),
+    evaluations=(Evaluation(),),
+    profiles={"cpu": {"filter_empty": False}},
+)
 
 BRIEF = (
     "max_steps=2",
@@ -23,9 +34,9 @@ BRIEF = (
 
 def test_a_run_goes_from_its_plan_to_its_record(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
-    plan = make_plan(resolve(PAPER, arguments=BRIEF), 0)
+    plan = make_plan(resolve(POCKET, arguments=BRIEF), 0)
     assert (plan.cost["updates"], plan.cost["completions"]) == (2, 4)
-    (record,) = run_order(Order(paper=PAPER, arguments=BRIEF)).runs
+    (record,) = run_order(Order(paper=POCKET, arguments=BRIEF)).runs
     curves = record["curves"]
     losses = [value for _, value in curves["ssd/cross_entropy_loss"]]
     assert losses == pytest.approx([value for _, value in curves["loss"]], rel=1e-5)
@@ -60,4 +71,4 @@ def test_the_settings_of_the_paper_are_sampling_from_the_frozen_start(scale, tmp
 )
 def test_a_bad_setting_is_refused_by_the_plan(setting, message):
     with pytest.raises(BadValue, match=message):
-        make_plan(resolve(PAPER, arguments=(*BRIEF, setting)), 0)
+        make_plan(resolve(POCKET, arguments=(*BRIEF, setting)), 0)
