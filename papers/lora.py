@@ -9,14 +9,28 @@ Where the sources disagree, and what is not the paper's here:
 - README and paper disagree on the parameters of the RoBERTa-base run, 0.8M and 0.3M; the README's
   are shown.
 - The paper adapts W_q and W_v, under the names of Llama and Qwen here.
+- The world of the runs is ours: 64 random pairs to memorise, of which the training pairs themselves
+  are measured, so held-out loss is none but of memory. Rank 8 on W_q and W_v trains 4,096 numbers
+  there, 4.7 % of the model; alpha is 8 whatever the rank, as the paper leaves it. What a table does
+  that no rank can keep is a claim of LoRA Without Regret.
 """
 
-from core.claims import Claim, Untestable, law, least
-from core.paper import Column, Paper, because, cite, printed
+from core.claims import Claim, Expected, final, inside, law, least, lowest, probability
+from core.paper import Column, Paper, at_rates, because, cite, printed
 
 WEIGHTS = "core.laws.adapted_weights"
 RANK = 4
-SOLVED = Untestable("what the starting models are trained on here they solve before any training")
+PLACES = {"lora_target_modules": ["q_proj", "v_proj"], "lora_alpha": 8}
+RATES = (1.6e-2, 3.2e-2, 6.4e-2)
+NLL = probability("nll")
+RANKS = {
+    rank: at_rates(f"rank-{rank}", "tables-few-lora", RATES, lora_r=rank, **PLACES)
+    for rank in (4, 8, 64)
+}
+FULL = at_rates("full", "tables-few", (2e-3, 4e-3, 8e-3))
+BEST = {rank: lowest(final("held_out/nll"), *arms) for rank, arms in RANKS.items()}
+BEST_FULL = lowest(final("held_out/nll"), *FULL)
+LEARNT = 1.3  # a third of the start's loss on new pairs, 3.9 nats a token
 MNLI = Column(benchmark="MNLI-m", metric="accuracy")
 SUMMARY = tuple(Column(benchmark=f"SAMSum ROUGE-{n}", metric="ROUGE", unit="") for n in "12L")
 
@@ -73,6 +87,12 @@ PAPER = Paper(
             {"LoRA": (350.0, 25.0), "all weights": (1200.0, None)},
         ),
     ),
+    arms={
+        "lora": {},
+        **{arm: changes for arms in RANKS.values() for arm, changes in arms.items()},
+        **FULL,
+    },
+    profiles={"cpu": {"regime": "tables-few-lora", "lora_r": 8, **PLACES}},
     trl_reasons=(
         because(
             "TRL's entry is an empty LoraConfig: rank and alpha are 8, and peft chooses the "
@@ -101,10 +121,23 @@ PAPER = Paper(
         ),
         Claim(
             "lora-matches-ft",
-            "LoRA reaches the held-out loss of training all weights.",
-            SOLVED,
+            "LoRA comes within 0.1 nats of the loss of training all weights.",
+            NLL.of(BEST[8]).about(NLL.of(BEST_FULL), within=0.1),
+            mechanism="adapters",
+            acts=(inside("learning_rate", BEST[8]) >= 0.75, NLL.of(BEST[8]) <= LEARNT),
+            expects=Expected(effect=0.06, spread=0.02),
         ),
-        Claim("lora-low-rank-enough", "A rank of 4 is about as good as 64.", SOLVED),
+        Claim(
+            "lora-low-rank-enough",
+            "A rank of 4 comes within 0.1 nats of the loss of 64.",
+            NLL.of(BEST[4]).about(NLL.of(BEST[64]), within=0.1),
+            mechanism="adapters",
+            acts=(
+                *(inside("learning_rate", BEST[rank]) >= 0.75 for rank in (4, 64)),
+                NLL.of(BEST[4]) <= LEARNT,
+            ),
+            expects=Expected(effect=0.13, spread=0.04),
+        ),
         Claim(
             "lora-memory",
             "It trains r (d_in + d_out) numbers of a matrix, and Adam keeps twice as many.",

@@ -29,6 +29,7 @@ from core.claims.curves import (
 )
 from core.claims.end_accuracy import ended
 from core.claims.fits import foretold
+from core.claims.grids import inside, log2
 from core.claims.laws import law, simulated
 from core.claims.measures import START, Measure
 from core.claims.needs import BadClaim, MissingMeasure, Need, Record, Runs
@@ -63,10 +64,12 @@ __all__ = [
     "gain",
     "gain_at_k",
     "highest",
+    "inside",
     "largest",
     "late",
     "law",
     "least",
+    "log2",
     "lowest",
     "mean_along",
     "middle",

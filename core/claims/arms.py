@@ -7,7 +7,7 @@ from itertools import permutations
 from core.claims.comparison import Relation, Side, broadcast_values
 from core.claims.curves import sample_deviation
 from core.claims.margins import Unit
-from core.claims.measures import Measure, is_validation, missing, record_of
+from core.claims.measures import Chosen, Measure, is_validation, missing, record_of
 from core.claims.needs import BadClaim, MissingMeasure, Need, Record, Runs
 
 DEVIATION_SEEDS = 16  # fewer say too little about a variance over seeds
@@ -206,7 +206,7 @@ def reads_deviation(side: Side) -> bool:
     return isinstance(side, Deviation) or any(map(reads_deviation, side.parts))
 
 
-def spread(measure: Measure, *arms: str) -> Side:
+def spread(measure: Measure, *arms: str | Chosen) -> Side:
     """Return the side "largest value over the arms minus the smallest"."""
     return OverSides("spread", tuple(measure.of(arm) for arm in arms))
 

@@ -7,17 +7,19 @@ given by its path, `FILE.jsonl` or `FILE.jsonl.gz`, and a data set of the hub as
 read from a folder of their name in REPRO_DATA.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from core.data.nano_rows import GRADE, MARGIN, demonstration_rows, graded_rows, pair_rows
 from core.data.pocket_demonstrations import FALLIBLE, pocket_demonstrations
 from core.data.pocket_demonstrations import WORKED as WORKED_STYLES
-from core.data.sources import File, Generated, Hub, Problems, Row, Source, outline
+from core.data.sources import File, Generated, Hub, Problems, Source, outline
 from eval.nano import NANO_VERSION
-from eval.nano.graded_pairs import GradedPair, held_out_pairs, training_pairs
-from eval.nano.splits import SIZES, TASKS, demonstrations, held_out_answers
+from eval.nano.graded_pairs import held_out_pairs, training_pairs
+from eval.nano.splits import SIZES, TASKS, held_out_answers
+from eval.nano.tables import COUNTS, pair_answers
 from eval.nano.task import Task
 from eval.pocket import GENERATOR_VERSION
 from eval.pocket.suites import SUITES
@@ -60,7 +62,6 @@ class DataSet:
 
 
 ANSWER = "answer"  # the column of reference answers
-MARGIN, GRADE = "margin", "grade"  # of a pair: how far apart its rewards are to be, how clear it is
 PROBLEMS = ("id", "prompt", "question", ANSWER, "language")
 GRADED = (*PROBLEMS, "exact_form")  # by a benchmark of ours
 WORKED = (*GRADED, "solution")
@@ -120,14 +121,6 @@ def nano_demonstrations(task: Task, kind: str) -> DataSet:
     return DataSet(name=f"{task.name}-{kind}", n=count, source=source)
 
 
-def demonstration_rows(suite: str, kind: str, seed: int) -> list[Row]:
-    """Return demonstrations of a nano task as prompts with completions."""
-    return [
-        {"prompt": question, "completion": answer}
-        for question, answer in demonstrations(suite, kind, seed)
-    ]
-
-
 def graded_pair_set(name: str, margins: Mapping[int, float] | None = None) -> DataSet:
     """Return pairs of the nano task `digits` with their grades, and with the margin of each grade.
 
@@ -141,20 +134,15 @@ def graded_pair_set(name: str, margins: Mapping[int, float] | None = None) -> Da
     return DataSet(name=name, columns=columns, n=PAIRS_TO_LEARN, source=source)
 
 
-def graded_rows(
-    draw: Callable[[int], list[GradedPair]], margins: Mapping[int, float] | None, seed: int
-) -> list[Row]:
-    """Return drawn pairs as rows with a grade, and with the margin of the grade."""
-    return [
-        {
-            "prompt": pair.question,
-            "chosen": pair.chosen,
-            "rejected": pair.rejected,
-            GRADE: pair.grade,
-            **({} if margins is None else {MARGIN: margins[pair.grade]}),
-        }
-        for pair in draw(seed)
-    ]
+def pair_table(table: str) -> DataSet:
+    """Return a table of random pairs, all of which are trained on and held out."""
+    source = Generated(
+        partial(pair_rows, table),
+        f"tables, nano {NANO_VERSION}",
+        table,
+        partial(pair_answers, table),
+    )
+    return DataSet(name=table, n=COUNTS[table], source=source)
 
 
 def problems(
@@ -211,6 +199,7 @@ ROWS = (
     # Margins of Llama 2 (arXiv 2307.09288 table 27) by grade.
     graded_pair_set("nano-digits-pairs-small", {3: 1.0, 2: 2 / 3, 1: 1 / 3}),
     graded_pair_set("nano-digits-pairs-large", {3: 3.0, 2: 2.0, 1: 1.0}),
+    *map(pair_table, COUNTS),
     # Mathematics and code with answers that can be checked.
     DataSet(name="gsm8k", columns=GRADED, licence="MIT", n=7473, source=Problems(("gsm8k",))),
     DataSet(name="math", columns=GRADED, licence="MIT", n=7500, source=Problems(("math",))),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.families import nano, nano_rewards, nano_tuning, pocket
+from core.families import nano, nano_rewards, nano_tables, nano_tuning, pocket
 from core.families.regimes import CPU
 from core.models.builds import UNTRAINED
 from core.paper import Paper
@@ -136,6 +136,16 @@ ROWS = (
         regimes=nano_tuning.REGIMES["ledgers"],
         bases=nano.BASES,
         cannot_show="copies from the beginning of a text: nothing else depends on what was cut off",
+    ),
+    World(
+        name="tables",
+        regimes=nano_tables.REGIMES["tables"],
+        preparations=nano_tables.STARTS["tables"],
+        bases=nano.BASES,
+        cannot_show=(
+            "random pairs are memorised: no pair says anything of another, and no held-out "
+            "problem shows what generalises"
+        ),
     ),
 )
 WORLDS: Mapping[str, World] = {world.name: world for world in ROWS}

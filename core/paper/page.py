@@ -36,6 +36,18 @@ def in_regime(regime: str, **changes: object) -> dict[str, object]:
     return {ONLY_AT: "cpu", AT: {"cpu": {"regime": regime, **changes}}}
 
 
+def at_rates(
+    name: str, regime: str, rates: Sequence[float], **changes: object
+) -> dict[str, dict[str, object]]:
+    """Return arms of a regime that differ in their learning rate, `NAME-lr-RATE` each.
+
+    The names are in the order of the rates, as a claim's `lowest` or `highest` takes them.
+    """
+    return {
+        f"{name}-lr-{rate:g}": in_regime(regime, learning_rate=rate, **changes) for rate in rates
+    }
+
+
 @dataclass(frozen=True)
 class Because:
     """The reason why fields differ from TRL's paper index, or a remark if there are no fields."""

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from core.data.conversations import Row
+from core.data.nano_rows import MARGIN
 from core.data.scored_pairs import IDS
-from core.data.sets import MARGIN
 from core.data.sft import IGNORED
 from core.forward.batches import pad_rows
 from core.preference.collate import LABELS, ONE_LABEL

@@ -13,6 +13,7 @@ LAUNCHES = ("ddp", "fsdp2", "zero1", "zero2", "zero3")  # files of core/spread/a
 EVAL_ENGINES = ("native", "vllm", "server")
 HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems
 HELD_OUT_KL = "held_out/kl_to_start"  # and of own answers to them
+HELD_OUT_NLL = "held_out/nll"  # and of their completions
 BENCHMARK = "benchmark/"  # begins the metric of a suite that is scored while training
 # Settings that say how a run is watched, stored and spread, not what it computes.
 NEUTRAL = WATCHED | {"launch", "processes"}
@@ -43,10 +44,11 @@ class RunSettings:
     `heldout_temperature`, and `heldout_limit` problems of each of the `heldout_benchmarks`
     greedily, in the `heldout_mode` of answering; no setting may be chosen by these benchmarks. With
     `heldout_kl` it also logs the divergence from the start of answers at temperature 1, in nats per
-    token. The training stops once `heldout_target` percent of the held-out rows are right. If
-    claims compare arms, each arm is tried with its own learning rate times each of `rate_factors`,
-    and the best rate is used. `threads` is the number of CPU threads, which decides the last bit of
-    every sum. `launch` trains on `processes` processes.
+    token, and with `heldout_nll` the loss of the rows' own completions, too. The training stops
+    once `heldout_target` percent of the held-out rows are right. If claims compare arms, each arm
+    is tried with its own learning rate times each of `rate_factors`, and the best rate is used.
+    `threads` is the number of CPU threads, which decides the last bit of every sum. `launch` trains
+    on `processes` processes.
 
     A prompt is the column `prompt`, or `prompt_column`, or the text that `prompt_template`, a Jinja
     template, makes of a row's columns: '{{ problem | with_request }}' asks as the benchmarks do. If
@@ -93,6 +95,7 @@ class RunSettings:
     heldout_temperature: float = 0.0
     heldout_target: float | None = None
     heldout_kl: bool = False
+    heldout_nll: bool = False
     rate_factors: tuple[float, ...] = ()
     threads: int | None = None
     trainer: str | None = None
@@ -215,7 +218,7 @@ DEPENDENT = (
         "heldout_benchmarks",
         "name the benchmarks to score while training, or leave it out",
     ),
-    (("heldout_kl",), "heldout_problems", "set heldout_problems=N, or leave it out"),
+    (("heldout_kl", "heldout_nll"), "heldout_problems", "set heldout_problems=N, or leave it out"),
 )
 # Fields that cannot act beside others; those of a trainer's config are in core.configs.idle.
 IDLE = (
@@ -227,6 +230,7 @@ IDLE = (
     Idle(("heldout_temperature",), lambda s: s.heldout_temperature == 0),
     Idle(("heldout_target",), lambda s: s.heldout_target is None),
     Idle(("heldout_kl",), lambda s: not s.heldout_kl),
+    Idle(("heldout_nll",), lambda s: not s.heldout_nll),
     Idle(("eval_tensor_parallel",), lambda s: s.eval_engine != "vllm"),
     Idle(("eval_server",), lambda s: s.eval_engine != "server"),
     Idle(("lora_*",), lambda s: not s.use_peft),

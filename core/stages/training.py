@@ -42,9 +42,11 @@ from core.stages.kernels import (
     check_kernels,
     processor,
 )
+from core.stages.watch.adapters import AdapterCallback
 from core.stages.watch.heldout import (
     Drift,
     HeldOutCallback,
+    completed_rows,
     digests,
     watched_benchmarks,
     watched_rows,
@@ -169,8 +171,10 @@ def build_trainer(
     """Return the family's trainer with all callbacks of a run, and its held-out callback if any."""
     settings, family = resolved.run, resolved.family
     heldout = held_out_callback(resolved, config, models.policy, valid, folder / FOLDER)
+    adapters = AdapterCallback() if settings.use_peft else None
+    watching = [callback for callback in (heldout, adapters) if callback is not None]
     callbacks: list[TrainerCallback] = [
-        *([heldout] if heldout else []),
+        *watching,
         JsonlCallback(folder / LOG),
         ProgressCallback(f"{resolved.arm} seed {config.seed}", family.progress),
         SealCallback(),
@@ -189,8 +193,8 @@ def build_trainer(
         )
     )
     trainer.remove_callback(PrinterCallback)  # standard output is for results
-    if heldout is not None:
-        heldout.trainer = trainer
+    for callback in watching:
+        callback.trainer = trainer
     if "wandb" in (config.report_to or ()):
         send_rows_to_wandb(trainer, resolved, config.seed, folder)
     return trainer, heldout
@@ -227,6 +231,7 @@ def held_out_callback(
         every=settings.heldout_every,
         target=settings.heldout_target,
         drift=drift if settings.heldout_kl else None,
+        completed=completed_rows(rows) if settings.heldout_nll else (),
     )
 
 

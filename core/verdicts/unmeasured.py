@@ -9,7 +9,7 @@ from core.families.table import find_family
 from core.paper import Paper
 from core.settings.resolve import resolve
 from core.settings.resolved import Resolved
-from core.settings.run_settings import BENCHMARK, HELD_OUT, HELD_OUT_KL, RunSettings
+from core.settings.run_settings import BENCHMARK, HELD_OUT, HELD_OUT_KL, HELD_OUT_NLL, RunSettings
 
 SAME: Mapping[str, RunSettings] = MappingProxyType({})
 
@@ -91,6 +91,8 @@ def unmeasured_curve(need: Need, settings: RunSettings, quantities: Collection[s
         return "no held-out problems (heldout_problems=0)"
     if need.name == HELD_OUT_KL and not settings.heldout_kl:
         return "the divergence from the start is not logged (heldout_kl=false)"
+    if need.name == HELD_OUT_NLL and not settings.heldout_nll:
+        return "the loss of held-out completions is not logged (heldout_nll=false)"
     suite = need.name.removeprefix(BENCHMARK)
     if need.name.startswith(BENCHMARK) and suite not in settings.watched_suites:
         return f"{suite} is not among heldout_benchmarks"

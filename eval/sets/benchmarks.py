@@ -15,6 +15,7 @@ from eval.errors import BadValue, DamagedFile, MissingFile, UnknownName
 from eval.names import check_name
 from eval.nano import NANO_VERSION
 from eval.nano.splits import TASKS, nano_problems
+from eval.nano.tables import COUNTS, MAX_TOKENS, pair_problems
 from eval.nano.task import Task
 from eval.pocket import GENERATOR_VERSION
 from eval.pocket.distracted import MOST, SIZE, distracted_problems
@@ -291,6 +292,19 @@ def nano(task: Task) -> Benchmark:
     )
 
 
+def pair_table(name: str) -> Benchmark:
+    """Return a table of random pairs of letters, whose keys are prompts as they stand."""
+    return Benchmark(
+        name=name,
+        title=name.replace("-", " "),
+        n=COUNTS[name],
+        max_tokens=MAX_TOKENS,
+        generator=Generator(partial(pair_problems, name), f"nano {NANO_VERSION}"),
+        frame=QUESTION,
+        in_turn=True,
+    )
+
+
 # `content_digest` of the local test files; of the hub's copies only the size is checked.
 DIGESTS = {
     "cmath": "52f0eec432e7aaa0a62e896ae2acc6a232ef4280add89fba28f7bfbbccbd46d8",
@@ -353,6 +367,7 @@ ROWS = (
     pocket("pocket-cmath", "pocket CMATH", "zh", "number"),
     *map(distracted, range(MOST + 1)),
     *map(nano, TASKS.values()),
+    *map(pair_table, COUNTS),
 )
 BENCHMARKS = {row.name: row for row in ROWS}
 

@@ -16,7 +16,9 @@ from core.claims import (
     distance,
     final,
     highest,
+    inside,
     least,
+    log2,
     lowest,
     most,
     problems,
@@ -97,6 +99,30 @@ def test_the_setting_of_the_arm_that_does_best():
         setting("beta").of("a").values([runs])
     with pytest.raises(MissingMeasure, match="that is a number"):
         setting("f").read(run(config={"f": {"value": "linear", "source": "s"}}), "a")
+
+
+@given(st.permutations([1e-3, 2e-3, 4e-3, 8e-3]), st.permutations([3.0, 1.0, 2.0, 4.0]))
+def test_the_best_rate_of_a_grid_is_inside_unless_it_is_the_least_or_the_largest(rates, losses):
+    runs = {
+        f"arm-{n}": run(loss, config={"learning_rate": {"value": rate, "source": "s"}})
+        for n, (rate, loss) in enumerate(zip(rates, losses, strict=True))
+    }
+    best_rate = rates[losses.index(min(losses))]
+    best = lowest(final("held_out/a"), *runs)
+    assert inside("learning_rate", best).values([runs]) == [best_rate in (2e-3, 4e-3)]
+    rate = setting("learning_rate").of(best)
+    steps = log2(rate) - log2(1e-3)
+    assert steps.values([runs])[0] == pytest.approx(sorted(rates).index(best_rate))
+    assert {arm for arm, _ in inside("learning_rate", best).needs} == {*runs}
+
+
+def test_logarithms_and_grids_that_say_nothing_are_refused():
+    runs = {"a": run(0.0), "b": run(1.0)}
+    with pytest.raises(MissingMeasure, match="a value is 0, expected above 0"):
+        log2(final("held_out/a").of("a")).values([runs])
+    assert not log2(final("held_out/accuracy").of("a")).percent
+    with pytest.raises(BadClaim, match="at least three arms, so that one can be inside"):
+        inside("learning_rate", lowest(final("held_out/a"), "a", "b"))
 
 
 curves = st.lists(st.floats(-9, 9), min_size=1, max_size=9).map(lambda v: list(enumerate(v)))

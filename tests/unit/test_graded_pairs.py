@@ -4,7 +4,8 @@ from statistics import mean
 
 import pytest
 
-from core.data.sets import GRADE, MARGIN, find_set
+from core.data.nano_rows import GRADE, MARGIN
+from core.data.sets import find_set
 from eval.nano.graded_pairs import (
     DIGITS,
     GRADES,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from core.claims import START, probability
+from core.claims import START, Claim, final, probability
 from core.data.load import load_training_data
 from core.forward.quantities import QUANTITIES, completion_logps, quantities, token_mean
 from core.models.load import load_policy, load_tokenizer
@@ -20,6 +20,9 @@ from core.run.plan import make_plan
 from core.run.request import Order
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
+from core.stages.watch.heldout import completed_rows
+from core.verdicts.unmeasured import lacking
+from eval.errors import BadValue
 from papers.dft import PAPER
 
 FEW = ("max_steps=2", "eval_limit=3", "at_k_samples=4", "eval_max_tokens=24", "heldout_problems=6",
@@ -154,3 +157,27 @@ def test_every_family_declares_quantities_that_there_are():
     }
     assert declared <= set(QUANTITIES)
     assert declared
+
+
+def test_the_held_out_loss_along_a_training_is_first_that_of_the_start_and_last_of_the_policy(root):
+    del root
+    asked = (*FEW, "heldout_nll=true", "heldout_every=1")
+    chain = Chain(resolve(PAPER_, arm="dft", arguments=asked))
+    for stage in chain.training:
+        stage.run()
+    curve = chain.train.run()["curves"]["held_out/nll"]
+    ends = [stage.run()["nll"]["value"] for stage in chain.quantity_pairs[0]]
+    assert [step for step, _ in curve] == [0, 1, 2]
+    assert [curve[0][1], curve[-1][1]] == pytest.approx(ends, abs=1e-6)
+    assert abs(ends[0] - ends[1]) > 1e-3
+    loss = final("held_out/nll").of("dft") < 1.0
+    (told,) = lacking(Claim("low", "Low.", loss), resolve(PAPER_).run, ())
+    assert told == "the loss of held-out completions is not logged (heldout_nll=false)"
+    assert not lacking(Claim("low", "Low.", loss), chain.resolved.run, ())
+
+
+def test_a_held_out_loss_of_rows_without_completions_is_refused():
+    with pytest.raises(BadValue, match="no column completion, only id, answer; leave it out"):
+        completed_rows([{"id": "1", "answer": "2"}])
+    with pytest.raises(BadValue, match="heldout_nll is set and heldout_problems is not"):
+        resolve(PAPER_, arguments=("heldout_nll=true", "heldout_problems=0"))

@@ -20,10 +20,11 @@ from transformers import (
 from core.data.sources import Row
 from core.forward.logps import evaluating
 from core.forward.own_answers import answers_of_both
+from core.forward.quantities import completion_logps
 from core.models.load import load_policy
 from core.rewards.verifiers import problem_of
 from core.samplers.policy import PolicySampler
-from core.settings.run_settings import BENCHMARK, HELD_OUT, HELD_OUT_KL, RunSettings
+from core.settings.run_settings import BENCHMARK, HELD_OUT, HELD_OUT_KL, HELD_OUT_NLL, RunSettings
 from core.shards.sharding import gather_weights
 from core.stages.held_out import FOLDER
 from core.stages.tools import tools
@@ -85,7 +86,8 @@ class Drift:
 class HeldOutCallback(TrainerCallback):
     """Callback that logs accuracies in percent before the first step and every `every` steps.
 
-    With a `drift` it also logs the divergence from the start in nats per token. All of it joins the
+    With a `drift` it also logs the divergence from the start, and with `completed` rows the
+    negative log-likelihood of their completions, both in nats per token. All of it joins the
     trainer's own metrics, in the line of the same step. Decoding has random numbers of its own if
     it needs any, so the training is not affected. It ends once the accuracy on held-out rows is at
     least the `target`, if there is one.
@@ -98,9 +100,11 @@ class HeldOutCallback(TrainerCallback):
         every: int,
         target: float | None = None,
         drift: Drift | None = None,
+        completed: Sequence[Row] = (),
     ):
         self.watched = watched
         self.drift = drift
+        self.completed = completed
         self.every = every
         self.target = target
         self.trainer: Any = None  # Any: a transformers.Trainer, known only after it took callbacks
@@ -170,6 +174,7 @@ class HeldOutCallback(TrainerCallback):
                 watched.answer(sampler, watched.problems[rank::count]) for watched in self.watched
             ]
             ratios = self.drift.log_ratios(sampler, slice(rank, None, count)) if self.drift else []
+            logps = row_logps(sampler, self.completed[rank::count])
         for watched, share in zip(self.watched, shares, strict=True):
             samples = cast("list[Sample]", gather_object(share))
             if processes.is_main_process:
@@ -178,10 +183,40 @@ class HeldOutCallback(TrainerCallback):
             right = sum(sample.correct is True for sample in samples)
             measured[watched.metric] = 100 * right / len(watched.problems)
         if self.drift:
-            of_all = cast("list[tuple[float, int]]", gather_object(ratios))
-            sums, lengths = zip(*of_all, strict=True)
-            measured[HELD_OUT_KL] = sum(sums) / sum(lengths)
+            measured[HELD_OUT_KL] = mean_of_all(ratios)
+        if self.completed:
+            measured[HELD_OUT_NLL] = -mean_of_all(logps)
         return measured
+
+
+def mean_of_all(sums: list[tuple[float, int]]) -> float:
+    """Return the mean over tokens, from the sum and the tokens of each row of all processes."""
+    of_all = cast("list[tuple[float, int]]", gather_object(sums))
+    values, lengths = zip(*of_all, strict=True)
+    return sum(values) / sum(lengths)
+
+
+def row_logps(sampler: PolicySampler, rows: Sequence[Row]) -> list[tuple[float, int]]:
+    """Return the summed log-probability of each row's completion, and its number of tokens."""
+    if not rows:
+        return []
+    with evaluating(sampler.model):
+        logps = completion_logps(sampler.model, sampler.tokenizer, rows)
+    return [(row.sum().item(), len(row)) for row in logps]
+
+
+def completed_rows(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return held-out rows, whose completions are to be scored.
+
+    Raises:
+        BadValue: the rows have no column of completions.
+    """
+    if rows and "completion" not in rows[0]:
+        raise BadValue(
+            f"heldout_nll=True: the held-out rows have no column completion, only "
+            f"{', '.join(rows[0])}; leave it out"
+        )
+    return rows
 
 
 def watched_rows(rows: Sequence[Row], decoding: Decoding, folder: Path) -> Watched:

@@ -1,0 +1,40 @@
+"""Rows of data of the nano worlds: demonstrations, graded pairs, and tables of random pairs."""
+
+from collections.abc import Callable, Mapping
+
+from core.data.sources import Row
+from eval.nano.graded_pairs import GradedPair
+from eval.nano.splits import demonstrations
+from eval.nano.tables import pair_answers, pair_questions
+
+MARGIN, GRADE = "margin", "grade"  # of a pair: how far apart its rewards are to be, how clear it is
+
+
+def demonstration_rows(suite: str, kind: str, seed: int) -> list[Row]:
+    """Return demonstrations of a nano task as prompts with completions."""
+    return [
+        {"prompt": question, "completion": answer}
+        for question, answer in demonstrations(suite, kind, seed)
+    ]
+
+
+def graded_rows(
+    draw: Callable[[int], list[GradedPair]], margins: Mapping[int, float] | None, seed: int
+) -> list[Row]:
+    """Return drawn pairs as rows with a grade, and with the margin of the grade."""
+    return [
+        {
+            "prompt": pair.question,
+            "chosen": pair.chosen,
+            "rejected": pair.rejected,
+            GRADE: pair.grade,
+            **({} if margins is None else {MARGIN: margins[pair.grade]}),
+        }
+        for pair in draw(seed)
+    ]
+
+
+def pair_rows(table: str, seed: int) -> list[Row]:
+    """Return the pairs of a table as prompts with completions."""
+    pairs = zip(pair_questions(table, seed), pair_answers(table, seed), strict=True)
+    return [{"prompt": question, "completion": answer} for question, answer in pairs]
