@@ -17,15 +17,13 @@ Where the sources disagree, and what is not the paper's here:
 - Accuracies are those of samples at temperature 1, on problems without noise.
 """
 
-from core.claims import START, Claim, Expected, law, least, probability, score
+from core.claims import START, Claim, Expected, Untestable, law, least, probability, score
 from core.paper import Evaluation, Paper, cite, in_regime, printed
 
 COLUMNS = ("math500", "Minerva", "OlympiadBench", "aime24", "amc23", "Average")
 GRADIENT = "core.laws.update_weights:gradient_norms"
 SEEN, EXTREME = probability("nll/training"), probability("extreme_share/training")
 SUMS, MANY = score("nano-sums", temperature=1.0), score("nano-many", temperature=1.0)
-SAMPLED = score("math500", metric="avg@16", temperature=1.0)
-NO_GAIN = SAMPLED.of("dft").about(SAMPLED.of("sft"), within=3.0)
 RATES = {"": 4e-4, "-x2": 8e-4, "-x4": 1.6e-3}  # on noisy targets, by the ending of an arm's name
 LEARNT = tuple(SEEN.of(START) - SEEN.of(arm) >= 0.0 for arm in ("sft-sums", "dft-sums"))
 NEGLECTED = SEEN.of("dft-sums") - SEEN.of("sft-sums") >= 0.03  # nats: of unlikely targets
@@ -106,7 +104,7 @@ PAPER = Paper(
         "gradient_accumulation_steps": 32,
     },
     arms={
-        "dft": {},
+        "dft": {"at": {"cpu": {"eval_limit": 100}}},
         "sft": {"loss_type": "nll"},
         **{
             f"{name}-sums{end}": in_regime("sums", loss_type=loss, learning_rate=rate)
@@ -161,8 +159,10 @@ PAPER = Paper(
         Claim(
             "dft-no-gain-deterministic",
             "With one right answer DFT gains nothing.",
-            NO_GAIN,
-            mechanism="learning signal",
+            Untestable(
+                "no room: the starting models of the pocket world have solved its worked answers "
+                "before the first update, at 0.04 to 0.13 nats a token, and hardly move"
+            ),
         ),
         Claim(
             "dft-lr-robust",
