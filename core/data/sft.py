@@ -193,13 +193,16 @@ def encode_turns(
 ) -> Row:
     """Encode a conversation; labels are all tokens, or the assistant's only."""
     keywords = template_keywords(row)
-    text = chat(tokenizer, row["messages"], keywords)
     if assistant_only:
         encoded = with_labels(*assistant_tokens(tokenizer, row["messages"], keywords))
     else:
+        text = chat(tokenizer, row["messages"], keywords)
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]  # the template writes its own
         encoded = {"input_ids": ids, "labels": list(ids)}
-    return without_outputs(encoded, text, tokenizer, special=False) if mask_outputs else encoded
+    if mask_outputs:
+        text = chat(tokenizer, row["messages"], keywords)
+        return without_outputs(encoded, text, tokenizer, special=False)
+    return encoded
 
 
 def with_labels(ids: Sequence[int], mask: Sequence[bool]) -> Row:

@@ -21,7 +21,12 @@ from core.configs.script import DatasetConfig
 from eval.errors import BadValue, MissingFile
 
 CLASSES = ["GRPOConfig", "SFTConfig", "ModelConfig", "ScriptArguments", "DatasetMixtureConfig"]
-OURS_ONLY = {f.name for f in fields(core.GRPOConfig)} - {f.name for f in fields(trl.GRPOConfig)}
+OURS_ONLY = {
+    f.name
+    for name in ("GRPOConfig", "SFTConfig")
+    for f in fields(getattr(core, name))
+    if f.name not in {theirs.name for theirs in fields(getattr(trl, name))}
+}
 WORDS = [
     [],
     ["1"],
