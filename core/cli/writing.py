@@ -27,7 +27,6 @@ PAPER = Paper(
     {place},
     family="{family}",{base}
 {settings}    model="TODO/owner-and-name",
-    benchmarks=("gsm8k", "math"),
     arms={{"{slug}": {{}}}},
 )
 '''
@@ -42,12 +41,13 @@ PREPARED_ROWS = """data="prepared:rows",
 
 
 def family_fields(family: Family) -> dict[str, str]:
-    """Return the fields of `MODULE` that depend on the family: imports, data and rewards."""
+    """Return the fields of `MODULE` that depend on the family, such as imports and data."""
     has_rewards = "rewards" not in family.unused
     lines = {
         'config=(cite("unstated", learning_rate=1e-6),)': family.trains,
         "rewards=(Accuracy(),)": has_rewards,
         data_field(family): family.trains,
+        'benchmarks=("gsm8k", "math")': not family.gives_rewards,
     }
     return {
         "names": "Paper, cite" if family.trains else "Paper",
