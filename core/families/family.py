@@ -150,16 +150,16 @@ class Making:
     Attributes:
         config: its settings.
         sampler: the model.
-        answerer: the model that answers, with the tools of its mode.
         rewards: reward functions for the answers.
         rows: rows with prompts.
+        answerer: the model that answers, with the tools of its mode; None for the model alone.
     """
 
     config: "BaseConfig"
     sampler: "PolicySampler"
-    answerer: "Sampler"
     rewards: tuple[Reward, ...]
     rows: Sequence[Mapping[str, object]]
+    answerer: "Sampler | None" = None
 
 
 class Family(Protocol):

@@ -9,7 +9,13 @@ from core.families.profiles import SCALES
 from core.families.table import find_family
 from core.families.worlds import find_regime, world_of_regime
 from core.paper import Paper
-from core.paper.overrides import check_type, find_type, named_texts, parse_override
+from core.paper.overrides import (
+    check_type,
+    field_types,
+    find_type,
+    named_texts,
+    parse_override,
+)
 from core.paper.registry import lineage
 from core.settings.named_rewards import parse_rewards
 from core.settings.run_settings import RUN_FIELDS, RunSettings
@@ -121,7 +127,8 @@ def layers(paper: Paper, arm: str, scale: str, command_line: Settings) -> list[L
     settings = find_regime(regime, scale, source, family.name)
     configures_trainer = family.has_regimes
     if world_of_regime(regime).is_bare:
-        configures_trainer = family.has_regimes or family.trains
+        known = RUN_FIELDS | field_types(family.config_class()).keys()
+        configures_trainer = family.has_regimes or (family.trains and settings.keys() <= known)
         beside = [layer for layer in of_papers if layer[1] == source]
         sources, changes = [profile, ({REGIME: regime}, source)], [*beside, *own_changes]
     layer = settings if configures_trainer else run_settings_only(settings)
