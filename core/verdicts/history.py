@@ -45,7 +45,7 @@ def kept_problems(slug: str, records: Sequence[Record], regrader: Regrader) -> I
     by_digest = {record["digest"]: record for record in (*earlier, *records)}
     yield from supersession_problems(by_digest)
     yield from unannounced_changes(by_digest.values(), by_digest)
-    yield from changed_plans(by_digest.values())
+    yield from changed_plans(by_digest.values(), is_announced)
     yield from unreferenced_files(slug, by_digest)
 
 
@@ -61,12 +61,17 @@ def supersession_problems(by_digest: Mapping[str, Record]) -> Iterator[str]:
             yield f"{place_of(record)} supersedes {name}, which answered another question"
 
 
+def is_announced(record: Record, claim: str) -> bool:
+    """Return whether an entry of the changes names a record of claims with a claim."""
+    path = results() / CHANGES
+    entries = path.read_text(encoding="utf-8").split("\n- ") if path.is_file() else []
+    return any(record["digest"] in entry and claim in entry for entry in entries)
+
+
 def unannounced_changes(records: Iterable[Record], known: Mapping[str, Record]) -> Iterator[str]:
     """Verdicts that a newer record changed, and no entry of the changes names with it."""
-    path = results() / CHANGES
-    if not path.is_file():
+    if not (results() / CHANGES).is_file():
         return
-    entries = path.read_text(encoding="utf-8").split("\n- ")
     for record in records:
         before = known.get(record["supersedes"] or "")
         if record["kind"] != "claims" or before is None:
@@ -74,10 +79,7 @@ def unannounced_changes(records: Iterable[Record], known: Mapping[str, Record]) 
         verdicts = {row["id"]: row["verdict"] for row in before["verdicts"]}
         for row in record["verdicts"]:
             old, new = verdicts.get(row["id"], row["verdict"]), row["verdict"]
-            is_announced = any(
-                record["digest"] in entry and row["id"] in entry for entry in entries
-            )
-            if old != new and not is_announced:
+            if old != new and not is_announced(record, row["id"]):
                 yield (
                     f"{place_of(record)}: {row['id']} was {old} and is {new}: name both, the claim "
                     f"and {record['digest']}, in an entry of results/{CHANGES}"

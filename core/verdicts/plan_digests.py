@@ -4,7 +4,7 @@ The plan of a claim is its test, its gates, its expected effect and the settings
 kept of the claims that declare `acts` or `expects`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from core.claims import Claim
 from core.paper import Paper
@@ -48,17 +48,38 @@ def plan_changes(paper: Paper, claims: ClaimsRecord, runs: Sequence[Record]) -> 
     return [slug for slug, digest in recorded.items() if now.get(slug) != digest]
 
 
-def changed_plans(records: Iterable[Record]) -> Iterator[str]:
+def changed_plans(
+    records: Iterable[Record], is_announced: Callable[[Record, str], bool]
+) -> Iterator[str]:
     """Yield a line for each claim that two records judge on a common run by different plans.
+
+    A changed plan that was put back is left out: the newest record over such a run has the first
+    plan, and an announcement names the record between them.
 
     Args:
         records: All records of a paper, superseded ones too.
+        is_announced: Returns whether the changes name a record with a claim.
     """
-    first: dict[tuple[str, str], str] = {}
     by_age = sorted(records, key=lambda record: record["created"])
-    for claims in (record for record in by_age if record["kind"] == "claims"):
-        rows = {row["id"]: row for row in claims["verdicts"]}
-        for slug, digest in claims.get("planned", {}).items():
-            known = {first.setdefault((slug, run), digest) for run in rows[slug]["runs"]}
-            if known - {digest}:
+    judged = [record for record in by_age if record["kind"] == "claims"]
+    first: dict[tuple[str, str], str] = {}
+    last: dict[tuple[str, str], str] = {}
+    for claims in judged:
+        for place, digest in planned_runs(claims):
+            first.setdefault(place, digest)
+            last[place] = digest
+    for claims in judged:
+        changed = {place for place, digest in planned_runs(claims) if first[place] != digest}
+        for slug in dict.fromkeys(slug for slug, _ in sorted(changed)):
+            places = [place for place in changed if place[0] == slug]
+            is_put_back = all(last[place] == first[place] for place in places)
+            if not (is_put_back and is_announced(claims, slug)):
                 yield f"{place_of(claims)}: {slug} {REMEDY}"
+
+
+def planned_runs(claims: Record) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield each claim of a record with each of its runs, and the digest of the claim's plan."""
+    rows = {row["id"]: row for row in claims["verdicts"]}
+    for slug, digest in claims.get("planned", {}).items():
+        for run in rows[slug]["runs"]:
+            yield (slug, run), digest

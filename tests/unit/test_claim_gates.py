@@ -299,13 +299,39 @@ def test_the_plan_of_a_claim_is_not_changed_after_its_runs():
     )
     for changed in changes:
         later = {**judged(changed, runs_now), "created": "2", "digest": "later"}
-        (line,) = changed_plans([later, first])
+        (line,) = changed_plans([later, first], untold)
         assert line.startswith("ppo/later.json: c was changed after its judged runs had begun")
         on_new_runs = judged(changed, configured(1e-3, seeds="345"))
-        assert [*changed_plans([first, {**on_new_runs, "created": "2", "digest": "new"}])] == []
+        new = {**on_new_runs, "created": "2", "digest": "new"}
+        assert [*changed_plans([first, new], untold)] == []
         records = [record for by_seed in runs_now.values() for record in by_seed.values()]
         assert plan_changes(replace(find_paper("ppo"), claims=(changed,)), first, records) == ["c"]
-    assert [*changed_plans([first, {**first, "created": "2", "digest": "again"}])] == []
+    assert [*changed_plans([first, {**first, "created": "2", "digest": "again"}], untold)] == []
+
+
+def untold(record, claim):
+    del record, claim
+    return False
+
+
+def test_a_changed_plan_is_history_once_it_is_put_back_and_told():
+    claim, runs_now = Claim("c", "s", BETTER, acts=ACTS), configured(1e-3)
+    changed = replace(claim, healthy=())
+    first = {**judged(claim, runs_now), "created": "1", "digest": "first"}
+    between = {**judged(changed, runs_now), "created": "2", "digest": "between"}
+    again = {**first, "created": "3", "digest": "again"}
+
+    def told(record, slug):
+        return (record["digest"], slug) == ("between", "c")
+
+    assert [*changed_plans([first, between, again], told)] == []
+    for records, announced in (
+        ([first, between, again], untold),
+        ([first, between], told),  # it was not put back
+        ([first, again | {"created": "2"}, between | {"created": "3"}], told),
+    ):
+        (line,) = changed_plans(records, announced)
+        assert line.startswith("ppo/between.json: c was changed")
 
 
 def test_a_plan_holds_the_settings_of_the_arms_and_needs_the_runs_of_all():
