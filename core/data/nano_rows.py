@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 from core.data.sources import Row
 from eval.nano.graded_pairs import GradedPair
+from eval.nano.random_tables import pair_answers, pair_questions
 from eval.nano.splits import demonstrations
-from eval.nano.tables import pair_answers, pair_questions
 
 MARGIN, GRADE = "margin", "grade"  # of a pair: how far apart its rewards are to be, how clear it is
 

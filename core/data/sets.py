@@ -18,8 +18,8 @@ from core.data.pocket_demonstrations import WORKED as WORKED_STYLES
 from core.data.sources import File, Generated, Hub, Problems, Source, outline
 from eval.nano import NANO_VERSION
 from eval.nano.graded_pairs import held_out_pairs, training_pairs
+from eval.nano.random_tables import COUNTS, pair_answers
 from eval.nano.splits import SIZES, TASKS, held_out_answers
-from eval.nano.tables import COUNTS, pair_answers
 from eval.nano.task import Task
 from eval.pocket import GENERATOR_VERSION
 from eval.pocket.suites import SUITES

@@ -22,7 +22,7 @@ Row: TypeAlias = JsonObject  # columns of any type
 
 @dataclass(frozen=True)
 class Style:
-    """How a generated problem is asked and answered.
+    """Style of asking and answering a generated problem.
 
     Attributes:
         mode: the mode of answering that its prompt requests.

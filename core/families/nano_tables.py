@@ -6,7 +6,7 @@ Updates, rates and batches were chosen on seeds 100 and 101.
 from collections.abc import Mapping
 
 from core.families.nano import Settings, offline_regime, start
-from eval.nano.tables import COUNTS, FEW, KNOWN, MANY, MAX_TOKENS, TABLE
+from eval.nano.random_tables import COUNTS, FEW, KNOWN, MANY, MAX_TOKENS, TABLE
 
 # LoRA on all matrices but the embeddings, which the head shares.
 LORA: Settings = {

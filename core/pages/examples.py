@@ -7,7 +7,7 @@ from typing import TypeAlias
 from core.pages.stored import samples_path
 from core.records.run_samples import read_run_samples
 from core.records.schema import RunRecord, ScoreRow
-from core.stages.evaluate import PLAIN_MODE
+from core.stages.questions import PLAIN_MODE
 from core.verdicts.run_differences import key_of
 from eval.errors import MissingFile
 from eval.samples.store import Sample

@@ -12,7 +12,7 @@ from core.settings.refusals import arms, check_arm, check_names, same_trainings
 from core.settings.resolve import resolve
 from core.settings.resolved import Resolved
 from core.settings.run_settings import RunSettings
-from core.stages.evaluate import requested_evaluations
+from core.stages.questions import requested_evaluations
 from core.verdicts.trials import compared_arms, same_trials, untried_rates
 from eval.errors import ReproError
 from eval.stats.summary import metrics

@@ -12,7 +12,7 @@ from core.settings.resolved import Resolved
 from core.settings.run_settings import TRIAL_SEED
 from core.spread.launch import check_installed
 from core.stages.chain import Chain
-from core.stages.evaluate import modes_of
+from core.stages.questions import modes_of
 from core.stages.sources import check_models
 from core.stages.tools import check_tools
 from core.verdicts.trials import check_trials, compared_arms, trials_of

@@ -8,7 +8,8 @@ from core.records.files import write_atomic
 from core.records.places import from_here
 from core.settings.canonical import digest_of
 from core.stages.chain import Chain
-from core.stages.evaluate import PLAIN_MODE, SAMPLES, Evaluate, Question
+from core.stages.evaluate import SAMPLES, Evaluate
+from core.stages.questions import PLAIN_MODE, Question
 from core.stages.stage import PAGE
 from eval.samples.prompted_samples import with_questions
 from eval.samples.store import read_samples

@@ -12,8 +12,9 @@ from core.paper.page import PREPARED
 from core.settings.resolve import resolve
 from core.settings.resolved import Resolved
 from core.settings.run_settings import LARGEST_SEED
+from core.stages.answering import Answering
 from core.stages.data import Data
-from core.stages.evaluate import Answering, Evaluate, evaluations
+from core.stages.evaluate import Evaluate, evaluations
 from core.stages.held_out import ANSWER_TOKENS
 from core.stages.kept_tokens import KeptTokens
 from core.stages.kernels import acting_kernels

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from core.stages.answering import Answering
 from core.stages.data import read_rows, split_rows
-from core.stages.evaluate import Answering
 from core.stages.quantities import QuantityStage
 from eval.terminal import say
 

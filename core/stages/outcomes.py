@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from core.stages.evaluate import PLAIN_MODE, Scored
+from core.stages.evaluate import Scored
+from core.stages.questions import PLAIN_MODE
 from core.stages.stage import OUTCOMES, Outputs
 from eval.samples.sealing import brief, seal_samples
 from eval.samples.store import Sample, Weighed, read_samples, write_samples

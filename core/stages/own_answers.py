@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from core.stages.answering import Answering
 from core.stages.data import read_rows, split_rows
-from core.stages.evaluate import Answering
 from core.stages.quantities import QuantityStage
 from eval.terminal import say
 

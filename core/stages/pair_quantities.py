@@ -9,8 +9,8 @@ from core.data.sources import Row
 from core.families.family import SEEN
 from core.records.pair_files import PairSets, set_of, write_pairs
 from core.rewards.verifiers import spread
+from core.stages.answering import Answering
 from core.stages.data import read_rows, split_rows
-from core.stages.evaluate import Answering
 from core.stages.quantities import QuantityStage
 from eval.terminal import say
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from core.stages.answering import Answering
 from core.stages.data import Data
-from core.stages.evaluate import Answering
 from core.stages.stage import Stage
 
 

@@ -12,8 +12,9 @@ from core.records.files import file_digest, write_atomic
 from core.samplers.journal import Journal
 from core.settings.effective import effective
 from core.settings.resolved import Resolved
+from core.stages.answering import Answering
 from core.stages.data import ROWS, Data, MadeRows, read_rows, split_rows
-from core.stages.evaluate import JOURNAL, Answering
+from core.stages.evaluate import JOURNAL
 from core.stages.loading import loading_of
 from core.stages.stage import Policy
 from core.stages.tools import tools

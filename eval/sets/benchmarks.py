@@ -14,8 +14,8 @@ import regex
 from eval.errors import BadValue, DamagedFile, MissingFile, UnknownName
 from eval.names import check_name
 from eval.nano import NANO_VERSION
+from eval.nano.random_tables import COUNTS, MAX_TOKENS, pair_problems
 from eval.nano.splits import TASKS, nano_problems
-from eval.nano.tables import COUNTS, MAX_TOKENS, pair_problems
 from eval.nano.task import Task
 from eval.pocket import GENERATOR_VERSION
 from eval.pocket.distracted import MOST, SIZE, distracted_problems

@@ -13,8 +13,9 @@ from core.records.run_samples import read_run_samples, write_run_samples
 from core.records.sample_files import sample_files
 from core.run.publish import move
 from core.settings.resolve import resolve
-from core.stages.evaluate import Question, Scored, at_k_curve, score_rows
+from core.stages.evaluate import Scored, at_k_curve, score_rows
 from core.stages.outcomes import held_out_outcomes, outcomes_of
+from core.stages.questions import Question
 from core.stages.record import request_of
 from core.stages.sources import model_version
 from core.stages.start import Chosen

@@ -29,7 +29,8 @@ from core.claims import (
 from core.paper import Evaluation
 from core.run.paper_problems import given_scores
 from core.settings.resolve import resolve
-from core.stages.evaluate import questions, questions_of, score_rows
+from core.stages.evaluate import score_rows
+from core.stages.questions import questions, questions_of
 from eval.errors import BadValue, UnknownName
 from eval.samples.evaluation import Completion, Decoding, run_benchmark
 from eval.samples.parts import score_parts

@@ -15,7 +15,7 @@ from core.shards.adapters import add_adapters, get_peft_config
 from core.stages.training import adapter_settings
 from eval.errors import UnknownName
 from eval.grading import grade
-from eval.nano.tables import COUNTS, FEW, KNOWN, LETTERS, MANY, MAX_TOKENS, TABLE, law, table
+from eval.nano.random_tables import COUNTS, FEW, KNOWN, LETTERS, MANY, MAX_TOKENS, TABLE, law, table
 from eval.nano.task import ALPHABET
 from eval.sets.benchmarks import find_benchmark
 from papers.lora_without_regret import PAPER

@@ -17,7 +17,7 @@ from core.samplers.policy import PolicySampler
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from core.stages.data import read_rows
-from core.stages.evaluate import modes_of
+from core.stages.questions import modes_of
 from eval.errors import BadValue
 from eval.samples.tir import printed_output
 from eval.samples.transcripts import STOP, program_of

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from core.paper import Evaluation
 from core.samplers.policy import PolicySampler
 from core.stages.answer_logps import with_logps
-from core.stages.evaluate import Scored, check_metrics
+from core.stages.evaluate import Scored
 from core.stages.outcomes import outcomes_of
+from core.stages.questions import check_metrics
 from core.verdicts.regrade import measure
 from eval.errors import BadValue, DamagedFile
 from eval.samples.parquet import read_columns, read_set, write_sets
