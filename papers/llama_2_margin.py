@@ -7,6 +7,8 @@ Where the sources disagree, and what is not the paper's here:
   the chosen one; a grade without an order would have an accuracy of 50 % by construction.
 - TRL has no setting of margins: they are a column of the data, and each arm has data of its own.
 - Meta's helpfulness preferences are not public, and neither is their mixture with other data.
+- A margin is a gap that the loss asks for, 3 of clear pairs here. That it widens their gap could
+  hardly come out otherwise; the effect says how much of the margin is reached.
 - Clusters of scores are those of chosen and of rejected answers: Ashman's D is their distance in
   standard deviations.
 """

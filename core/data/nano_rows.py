@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Mapping
 
+from core.data.pair_columns import GRADE, MARGIN
 from core.data.sources import Row
 from eval.nano.graded_pairs import GradedPair
 from eval.nano.random_tables import pair_answers, pair_questions
 from eval.nano.splits import demonstrations
-
-MARGIN, GRADE = "margin", "grade"  # of a pair: how far apart its rewards are to be, how clear it is
 
 
 def demonstration_rows(suite: str, kind: str, seed: int) -> list[Row]:

@@ -149,7 +149,7 @@ def tokenize_rows(
         text_field: column of plain texts.
         completion_only: whether prompts get no labels; by default for rows that have a prompt.
         assistant_only: whether only assistant messages get labels.
-        mask_outputs: whether what programs print gets no labels, see `without_outputs`.
+        mask_outputs: whether what programs print gets no labels, see `printed_tokens`.
         max_length: largest number of tokens in a row.
         truncation: which tokens of a longer row are kept, a name of `TRUNCATIONS`.
         packing: packing strategy; None truncates rows instead, see `to_length`.

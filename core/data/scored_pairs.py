@@ -13,7 +13,7 @@ from core.data.best_fit import Data
 from core.data.chatml import to_chatml
 from core.data.conversations import Row, chat, template_keywords
 from core.data.dropped_rows import kept_rows
-from core.data.nano_rows import MARGIN
+from core.data.pair_columns import MARGIN
 from core.data.pairs import ANSWERS
 from core.data.preparation import column_names
 from core.data.sft import with_end_token

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from core.data.nano_rows import GRADE, MARGIN, demonstration_rows, graded_rows, pair_rows
+from core.data.nano_rows import demonstration_rows, graded_rows, pair_rows
+from core.data.pair_columns import GRADE, MARGIN
 from core.data.pocket_demonstrations import FALLIBLE, pocket_demonstrations
 from core.data.pocket_demonstrations import WORKED as WORKED_STYLES
 from core.data.sources import File, Generated, Hub, Problems, Source, outline

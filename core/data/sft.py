@@ -8,10 +8,11 @@ from transformers.utils import logging
 from core.bounded_templates import Tokenizer
 from core.data.assistant_tokens import assistant_tokens
 from core.data.conversations import Row, chat, template_keywords
-from core.data.tool_outputs import IGNORED, without_outputs
+from core.data.tool_outputs import printed_tokens
 from core.errors import MissingColumn
 from eval.errors import BadValue
 
+IGNORED = -100  # the label of a token that is not trained on
 logger = logging.get_logger(__name__)
 
 
@@ -127,9 +128,7 @@ def encode_pair(
     encoded = with_labels(
         ids, [is_kept and index >= prompt_length for index, is_kept in enumerate(mask)]
     )
-    if mask_outputs:
-        return without_outputs(encoded, full_text, tokenizer, special=plain)
-    return encoded
+    return without_outputs(encoded, full_text, tokenizer, plain) if mask_outputs else encoded
 
 
 def join_ids(
@@ -203,6 +202,14 @@ def encode_turns(
         text = chat(tokenizer, row["messages"], keywords)
         return without_outputs(encoded, text, tokenizer, special=False)
     return encoded
+
+
+def without_outputs(row: Row, text: str, tokenizer: Tokenizer, special: bool) -> Row:
+    """Return a row without the labels of what programs print in its text, see `printed_tokens`."""
+    ids, labels = row["input_ids"], row["labels"]
+    printed = printed_tokens(text, tokenizer, len(ids), special=special)
+    kept = [label != IGNORED and not out for label, out in zip(labels, printed, strict=True)]
+    return with_labels(ids, kept)
 
 
 def with_labels(ids: Sequence[int], mask: Sequence[bool]) -> Row:

@@ -18,7 +18,8 @@ OF_ANSWERS = (
     *("benchmarks", "eval_limit", "eval_modes", "eval_temperature", "eval_max_tokens"),
     *("eval_engine", "eval_tensor_parallel", "eval_server"),
     *("at_k_benchmarks", "at_k_samples", "at_k_limit", "at_k_temperature"),
-    *("heldout_benchmarks", "heldout_limit", "heldout_mode", "heldout_temperature", "heldout_kl"),
+    *("heldout_benchmarks", "heldout_limit", "heldout_mode", "heldout_temperature"),
+    *("heldout_kl", "heldout_nll"),
 )
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from core.data.conversations import Row
-from core.data.nano_rows import MARGIN
+from core.data.pair_columns import MARGIN
 from core.data.scored_pairs import IDS
 from core.data.sft import IGNORED
 from core.forward.batches import pad_rows

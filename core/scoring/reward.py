@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 
 from core.configs.reward import RewardConfig
 from core.data.best_fit import Data
-from core.data.nano_rows import MARGIN
+from core.data.pair_columns import MARGIN
 from core.data.scored_pairs import IDS, tokenize_scored_pairs
 from core.forward.head_scores import end_scores
 from core.losses.scoring import PairRewards, pair_losses

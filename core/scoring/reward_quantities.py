@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from core.bounded_templates import Tokenizer
 from core.data.chatml import to_chatml
 from core.data.conversations import Row
-from core.data.nano_rows import GRADE
+from core.data.pair_columns import GRADE
 from core.data.pairs import ANSWERS
 from core.data.scored_pairs import encode_whole
 from core.forward.batches import pad_rows

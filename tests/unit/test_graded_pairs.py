@@ -4,7 +4,7 @@ from statistics import mean
 
 import pytest
 
-from core.data.nano_rows import GRADE, MARGIN
+from core.data.pair_columns import GRADE, MARGIN
 from core.data.sets import find_set
 from eval.nano.graded_pairs import (
     DIGITS,

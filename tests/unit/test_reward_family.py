@@ -70,7 +70,9 @@ def test_training_stops_at_a_share_of_pairs_in_order(root):
         run_order(Order(paper=CENTERING, seeds=(21,), arguments=unreached))
 
 
-@pytest.mark.parametrize("setting", ["benchmarks=gsm8k", "eval_limit=3", "heldout_kl=true"])
+@pytest.mark.parametrize(
+    "setting", ["benchmarks=gsm8k", "eval_limit=3", "heldout_kl=true", "heldout_nll=true"]
+)
 def test_settings_of_answers_are_refused(setting):
     name = setting.partition("=")[0]
     with pytest.raises(BadValue, match=f"{name}=.*nothing in a run of the family reward uses it"):

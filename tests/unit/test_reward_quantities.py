@@ -7,7 +7,7 @@ import pytest
 import torch
 from run_records import run_record, written_again
 
-from core.data.nano_rows import GRADE
+from core.data.pair_columns import GRADE
 from core.families.reward import RewardModels
 from core.records.pair_files import pairs_digest, read_pairs, write_pairs
 from core.records.places import own_results

@@ -4,11 +4,14 @@ import pytest
 from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Regex, Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Split
 from torch import tensor
+from transformers import PreTrainedTokenizerFast
 
 from core.data.preparation import tokenize_rows
-from core.data.sft import row_encoder
-from core.data.tool_outputs import IGNORED
+from core.data.sft import IGNORED, row_encoder
 from core.losses.supervised import SUPERVISED
 from core.models.load import load_tokenizer
 from eval.errors import BadValue
@@ -75,12 +78,22 @@ def test_a_transcript_trains_its_program_and_its_answer(tokenizer):
     )
 
 
-def test_the_worked_example_of_the_paper():
-    """Mean of the nine tokens that the model wrote, of fourteen."""
+def test_the_worked_example_of_the_card():
+    """Prompt, reasoning, program, output and reasoning have 3, 2, 4, 2 and 3 tokens."""
+    words = Tokenizer(WordLevel({"?": 0, "<end>": 1}, unk_token="?"))
+    words.pre_tokenizer = Split(Regex(r"\s+"), "removed")
+    words = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="?", eos_token="<end>")
+    row = {
+        "prompt": "how many pens ",
+        "completion": f"count them a = 3 {STOP}\n3 ```\nthere are <end>",
+    }
+    labels = encoded(row, words, mask_outputs=True)["labels"]
     logps = tensor([-1.0] * 3 + [-0.5] * 2 + [-0.2] * 4 + [-3.0] * 2 + [-0.1] * 3).double()
-    written = tensor([False] * 3 + [True] * 6 + [False] * 2 + [True] * 3)
-    assert int(written.sum()) == 9
-    assert float(SUPERVISED["nll"].loss(logps[written]).mean()) == pytest.approx(0.233333, abs=1e-6)
+    trained = tensor(labels) != IGNORED
+    assert len(labels) == len(logps)
+    assert int(trained.sum()) == 9
+    loss = SUPERVISED["nll"].loss(logps[trained]).mean()
+    assert float(loss) == pytest.approx(0.233333, abs=1e-6)
 
 
 def test_rows_of_token_ids_say_themselves_what_is_trained_on(tokenizer):

@@ -12,7 +12,7 @@ UPDATE_NORM, MAGNITUDE_CHANGE = "adapters/update_norm", "adapters/magnitude_chan
 
 
 class Factors(NamedTuple):
-    """The factors of an adapter in 64 bits, and the factor of their product."""
+    """The factors of an adapter, and the factor of their product."""
 
     down: Tensor  # A, of shape (r, in)
     up: Tensor  # B, of shape (out, r)
@@ -73,7 +73,7 @@ def factors(model: nn.Module) -> Iterator[Factors]:
     """Yield copies of the factors of all adapters."""
     for layer, name in linear_adapters(model):
         down, up = layer.lora_A[name].weight, layer.lora_B[name].weight
-        yield Factors(down.double().clone(), up.double().clone(), layer.scaling[name])
+        yield Factors(down.clone(), up.clone(), layer.scaling[name])
 
 
 def change_squared(before: Factors, after: Factors) -> float:
@@ -83,7 +83,11 @@ def change_squared(before: Factors, after: Factors) -> float:
     """
 
     def product(one: Factors, other: Factors) -> float:
-        return ((one.up.T @ other.up) * (one.down @ other.down.T)).sum().item()
+        ups, downs = (
+            one.up.double().T @ other.up.double(),
+            one.down.double() @ other.down.double().T,
+        )
+        return (ups * downs).sum().item()
 
     change = product(after, after) + product(before, before) - 2 * product(before, after)
     return before.scale**2 * max(0.0, change)
