@@ -37,7 +37,8 @@ class World:
         bases: Settings of each family, weaker than those of a regime.
         preparations: Trainings that regimes start from, written as those of a paper.
         is_bare: Whether settings that papers cite do not act, so that an arm is the regime with
-            the arm's own changes.
+            the arm's own changes. The problems of such a world, held-out rows included, are drawn
+            by the seed of a run.
     """
 
     name: str

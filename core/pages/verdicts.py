@@ -9,7 +9,7 @@ from core.claims.margins import IN_WORDS
 from core.records.schema import ClaimsRecord, Record, RunRecord
 from core.records.verdict_row import VerdictRow
 from core.settings.canonical import as_text
-from core.verdicts.judge import world_of
+from core.verdicts.run_worlds import world_of
 from eval.stats.seeds import LEVEL, Look
 from eval.tables.report import ClaimResult
 from eval.tables.verdict_words import VERDICTS

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from core.claims import Claim, Comparison, MissingMeasure, Runs, Untestable
 from core.claims.arms import DEVIATION_SEEDS, reads_deviation
 from core.claims.gates import CheckedGate
-from core.claims.measures import is_validation
-from core.families.worlds import World, world_of_regime
 from core.paper import Paper
 from core.records.record import Record
 from core.records.verdict_row import VerdictRow
 from core.verdicts.conjunctions import JudgedComparison, judge_conjunction
 from core.verdicts.replications import number_of_starts
 from core.verdicts.room import reason_without_room
+from core.verdicts.run_worlds import world_of
+from core.verdicts.shared_problems import has_shared_held_out_problems
 from core.verdicts.verdict_rows import (
     NO_NUMBERS,
     claim_fields,
@@ -57,11 +57,6 @@ def judge(
     for (verdict, _), p in zip(tested, holm([p for _, p in tested]), strict=True):
         verdict["holm"] = p
     return verdicts
-
-
-def world_of(run: Record) -> World:
-    """Return the world of a run, by the regime in its record."""
-    return world_of_regime(run.get("config", {}).get("regime", {}).get("value"))
 
 
 def is_judged(run: Record) -> bool:
@@ -237,7 +232,7 @@ def effect_verdict(
     runs = [*cases.values()]
     comparison = judge_conjunction(test, runs, look.level)
     verdict = seeds_verdict(claim, comparison, [*cases])
-    if any(is_validation(need) for _, need in test.needs):
+    if any(has_shared_held_out_problems(need, runs) for _, need in test.needs):
         verdict["reason"] += f"; {shared_problems_reason(comparison.shared)}"
     if blocked := reason_without_room(comparison, runs):
         verdict["verdict"], verdict["reason"] = "no room", blocked

@@ -13,6 +13,7 @@ from core.records.run_samples import SampleSet, sample_set
 from core.records.sample_files import held_out_digests
 from core.records.schema import AtKCurves, RunRecord, ScoreRow
 from core.verdicts.replications import replicated_differences
+from core.verdicts.run_worlds import world_of
 from eval.stats.summary import samples_by_problem, values_of
 from eval.stats.voting import Ballots
 
@@ -50,7 +51,17 @@ def shared_variance(test: Comparison, cases: Sequence[Runs]) -> float | None:
 
 def has_shared_problems(need: Need, cases: Sequence[Runs]) -> bool:
     """Return whether a need is read from answers to problems that several seeds share."""
-    return is_validation(need) or (need.kind in KINDS and not own_problems(cases, need.name))
+    is_shared_score = need.kind in KINDS and not own_problems(cases, need.name)
+    return is_shared_score or has_shared_held_out_problems(need, cases)
+
+
+def has_shared_held_out_problems(need: Need, cases: Sequence[Runs]) -> bool:
+    """Return whether a need is a curve of held-out problems that several seeds share.
+
+    In a bare world each seed has held-out problems of its own.
+    """
+    worlds = (world_of(run) for runs in cases for run in runs.values())
+    return is_validation(need) and not all(world.is_bare for world in worlds)
 
 
 def difference_without(

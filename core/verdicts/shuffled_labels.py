@@ -18,7 +18,7 @@ from core.records.fair import fair
 from core.records.places import Shelf, record_files
 from core.records.record import Record, read_records, standard
 from core.records.schema import claims_of, runs_of, tunings_of
-from core.verdicts.judge import world_of
+from core.verdicts.run_worlds import world_of
 from core.verdicts.verdict_records import judged_runs
 from eval.stats.seeds import LOOKS, seed_effect
 from eval.terminal import say

@@ -163,3 +163,13 @@ def test_without_the_answers_of_a_step_the_variance_is_not_known():
     for record in case.values():
         record["curves"]["entropy"] = [[1, 1.0]]
     assert shared_variance(entropy, [case, case]) == 0
+
+
+def test_held_out_problems_of_a_world_that_draws_them_by_the_seed_add_nothing():
+    random = Random(7)
+    case = {arm: watched(arm, random, [0.5, 0.5]) for arm in "ab"}
+    test = final(CURVE).of("a") > final(CURVE).of("b")
+    for regime, is_added in ((None, True), ("choice", False)):
+        for record in case.values():
+            record["config"] = {"regime": {"value": regime}}
+        assert (shared_variance(test, [case, case]) > 0) is is_added
