@@ -39,6 +39,15 @@ class Passed:
             self._now.add(key)
         return problems
 
+    @property
+    def found(self) -> frozenset[str]:
+        """The digests of the checks that passed in this process."""
+        return frozenset(self._now)
+
+    def add(self, found: frozenset[str]) -> None:
+        """Add the digests of checks that passed in another process."""
+        self._now |= found
+
     def save(self, *, whole: bool) -> None:
         """Store the passed checks; after a check of the `whole` collection, drop all older ones."""
         keys = sorted(self._now if whole else self._now | read_keys(self.path))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from core.core_pool import map_on_cores
 from core.pages.collection import collection_files
 from core.pages.report import report_files
 from core.pages.tables import shown_at
@@ -51,8 +52,14 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
     passed = Passed(ask_again=ask_again)
     regrader = Regrader(passed)
     problems: dict[str, list[str]] = {}
+
+    def check_one(entry: Entry) -> tuple[list[str], frozenset[str]]:
+        return check_paper(entry, passed, regrader), passed.found
+
+    checked = map_on_cores(check_one, chosen)
     for entry in track("check", chosen, lambda entry: entry.slug):
-        problems[entry.slug] = check_paper(entry, passed, regrader)
+        problems[entry.slug], found = next(checked)
+        passed.add(found)
         passed.save(whole=False)  # so a check that is interrupted continues from here
     passed.save(whole=not slugs)
     if slugs:

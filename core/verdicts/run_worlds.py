@@ -1,7 +1,7 @@
 """The world of a run, as its record tells."""
 
+from core.claims import Record
 from core.families.worlds import World, world_of_regime
-from core.records.record import Record
 
 
 def world_of(run: Record) -> World:

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from core.rollout.native.core_pool import FORKS, map_on_cores
+from core.core_pool import FORKS, map_on_cores
 
 pytestmark = pytest.mark.skipif(not FORKS, reason="NOT TESTED: processes are copied on Linux only")
 ENDLESS = """
 import os, time, torch
-from core.rollout.native.core_pool import map_on_cores
+from core.core_pool import map_on_cores
 torch.set_num_threads(2)
 def work(job):
     os.write(1, b"%d\\n" % os.getpid())  # one write: the copies share the pipe

@@ -12,7 +12,7 @@ from core.cli.main import app
 from core.paper.registry import find_entry
 from core.records.found import list_runs
 from core.records.index import kinds_and_scales
-from core.records.passed import Passed, code_digest
+from core.records.passed import Passed, code_digest, read_keys
 from core.records.places import (
     Shelf,
     own_results,
@@ -172,6 +172,21 @@ def test_a_module_is_checked_again_if_its_paper_changed_and_each_time_if_it_is_n
     assert checked_module(entry, paper, foreign) == []
     foreign.save(whole=False)
     assert not foreign.path.exists()
+
+
+def test_papers_checked_in_several_processes_have_the_same_problems_and_saved_checks(monkeypatch):
+    record = run_record(40)
+    published(SLUG)
+    found = []
+    for threads in (1, 2, 2):
+        if len(found) == 2:  # a file that no longer is what was written
+            start_samples_file(record["start_scores"][0]["digest"]).write_bytes(b"")
+        monkeypatch.setattr("torch.get_num_threads", lambda threads=threads: threads)
+        Passed().path.unlink(missing_ok=True)
+        found.append((check_papers([SLUG, "mgsm"]), read_keys(Passed().path)))
+    assert found[0] == found[1]
+    assert found[0][1] > found[2][1]
+    assert found[0][0] == {SLUG: [], "mgsm": []} != found[2][0]
 
 
 def test_the_code_is_another_when_a_source_file_is(tmp_path, monkeypatch):

@@ -11,11 +11,11 @@ from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
+from core.core_pool import map_on_cores
 from core.rollout.cached import CachedDecoder, Decoder, check_rows, has_key_value_cache
 from core.rollout.draw import draw, logits_warpers, most_likely, penalize_repetition, uniform_stream
 from core.rollout.engine import ROWS, SampledCompletion, Sampling, Tokens
 from core.rollout.hf.generated import generate_rows
-from core.rollout.native.core_pool import map_on_cores
 from core.rollout.native.free_memory import rows_in_memory
 from core.rollout.native.plain_forward import PlainDecoder, plain_forward_needs
 from core.rollout.native.static import StaticDecoder, static_needs

@@ -1,4 +1,4 @@
-"""Pool of forked processes that decode independent batches, one thread each, on a CPU.
+"""Pool of forked processes, one thread each, for independent work on a CPU.
 
 A small model gains little from a second thread.
 """
