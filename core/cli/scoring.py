@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from eval.stats.summary import Score
 
 
-OutputFile = Annotated[Path, typer.Argument(help="JSONL or .gz with id, output, optional sample.")]
+OutputFile = Annotated[
+    Path, typer.Argument(help="JSONL or .gz with id, output, optional sample and rm_score.")
+]
 BenchmarkName = Annotated[str, typer.Option(help="Whose answers they are.")]
 PerSample = Annotated[
     Path | None, typer.Option(help="Write every verdict with its reason (.jsonl).")

@@ -1,7 +1,8 @@
 """Grades a file of finished outputs, without any model."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from math import isfinite
 from pathlib import Path
 from typing import TypedDict, cast
 
@@ -11,13 +12,15 @@ from eval.json_lines import json_lines
 from eval.samples.pal import execute_programs
 from eval.samples.prompted_samples import with_questions
 from eval.samples.side_by_side import Judged
-from eval.samples.store import TYPES, Sample, regrade
+from eval.samples.store import TYPES, Rated, Sample, regrade
 from eval.sandbox import Sandbox
 from eval.sets.benchmarks import Benchmark
 from eval.sets.fewshot import PAL
-from eval.stats.summary import Score, metrics, score
+from eval.stats.summary import Score, metrics, metrics_of_rated, score
 from eval.tables.page import SampleSet, render_page
 from eval.terminal import say
+
+OUTPUT_TYPES = {**TYPES, "rm_score": (float, int, type(None))}
 
 
 class Output(TypedDict):
@@ -27,6 +30,7 @@ class Output(TypedDict):
     output: str
     sample: int
     truncated: bool | None
+    rm_score: float | None
 
 
 def score_file(
@@ -34,11 +38,13 @@ def score_file(
 ) -> tuple[list[Sample], list[Score]]:
     """Grade the outputs of a JSONL file and return the samples and their scores.
 
-    A row has `id` and `output`, and may have `sample` (counted from 0) and `truncated`. In mode
-    `pal` the program of each output is run in a sandbox first.
+    A row has `id` and `output`, and may have `sample` (counted from 0), `truncated` and `rm_score`,
+    the rating of a reward model. In mode `pal` the program of each output is run in a sandbox
+    first.
 
     Raises:
-        MissingFile, DamagedFile: the message names the file, the line and what is expected.
+        MissingFile, DamagedFile: the message names the file, the line and what is expected; some
+            rows have a rating and others have none.
         BadValue: an id does not belong to the benchmark.
     """
     outputs = list(read_outputs(path))
@@ -57,12 +63,18 @@ def score_file(
     ungraded = [not_graded(row, text, benchmark) for row, text in pairs]
     samples = regrade(ungraded, benchmark.load(data), mode)
     k = 1 + max(row["sample"] for row in outputs)
-    return samples, score(samples, benchmark, metrics(k), mode=mode)
+    ratings = [row["rm_score"] for row in outputs if row["rm_score"] is not None]
+    if ratings and len(ratings) < len(outputs):
+        raise DamagedFile(
+            f"{path}: {len(ratings)} of {len(outputs)} rows have rm_score: expected all or none"
+        )
+    of_ratings = metrics_of_rated(k, weighted=min(ratings) >= 0) if ratings else ()
+    return samples, score(samples, benchmark, (*metrics(k), *of_ratings), mode=mode)
 
 
 def not_graded(row: Output, text: str, benchmark: Benchmark) -> Sample:
     """Return an ungraded sample of a row, with `text` as its output."""
-    return Sample(
+    sample = Sample(
         benchmark=benchmark.name,
         id=row["id"],
         sample=row["sample"],
@@ -74,6 +86,7 @@ def not_graded(row: Output, text: str, benchmark: Benchmark) -> Sample:
         rule="none",
         reason="not graded",
     )
+    return sample if row["rm_score"] is None else Rated(**asdict(sample), rm_score=row["rm_score"])
 
 
 def page_of(
@@ -110,9 +123,12 @@ def to_output(row: Mapping[str, object], where: str) -> Output:
         "output": row["output"],
         "sample": row.get("sample", 0),
         "truncated": row.get("truncated"),
+        "rm_score": row.get("rm_score"),
     }
     for name, value in output.items():
-        if type(value) not in TYPES[name]:
-            expected = " or ".join(kind.__name__ for kind in TYPES[name])
+        if type(value) not in OUTPUT_TYPES[name]:
+            expected = " or ".join(kind.__name__ for kind in OUTPUT_TYPES[name])
             raise DamagedFile(f"{where}: {name}={value!r:.60}: expected {expected}")
+    if output["rm_score"] is not None and not isfinite(cast(float, output["rm_score"])):
+        raise DamagedFile(f"{where}: rm_score={output['rm_score']}: expected a finite number")
     return cast(Output, output)

@@ -10,7 +10,7 @@ from core.settings.run_settings import RunSettings
 from eval.errors import BadValue, UnknownName
 from eval.samples.evaluation import Decoding
 from eval.sets.benchmarks import Benchmark, find_benchmark
-from eval.stats.summary import is_weighted, parse_metric
+from eval.stats.summary import is_rated, is_weighted, parse_metric
 
 if TYPE_CHECKING:  # torch and transformers, see `core.stages.loading`
     from core.preparations.sampled_answers import AnswersConfig
@@ -146,11 +146,16 @@ def check_metrics(evaluation: Evaluation) -> None:
     """Check that the samples of an evaluation give its metrics.
 
     Raises:
-        BadValue: they do not; or a vote is to be weighted by the probabilities of texts that the
-            policy has not written alone.
+        BadValue: they do not; or a metric reads ratings, which they have none of; or a vote is to
+            be weighted by the probabilities of texts that the policy has not written alone.
     """
     for metric in evaluation.metrics:
         parse_metric(metric, evaluation.samples)
+        if is_rated(metric):
+            raise BadValue(
+                f"{metric}: the samples of a run have no ratings; leave the metric out, or give "
+                "rated samples to `repro score`"
+            )
         if is_weighted(metric) and evaluation.mode != PLAIN_MODE:
             raise BadValue(
                 f"{metric} in the mode {evaluation.mode}: votes are weighted in the mode "

@@ -57,6 +57,13 @@ class Weighed(Sample):
     logp: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rated(Sample):
+    """A graded output with the number that a reward model or verifier gave it; higher is better."""
+
+    rm_score: float
+
+
 def boxed_answer(answer: str | None) -> str:
     """Return the text that stands for the output of a sealed sample: its answer in a box."""
     return "" if answer is None else f"\\boxed{{{answer}}}"

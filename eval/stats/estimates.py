@@ -95,6 +95,33 @@ def pass_at_k(n: int, right: int, k: int) -> float:
     return float(1 - Fraction(comb(n - right, k), comb(n, k)))
 
 
+def best_of_k(ratings: Sequence[float], right: Sequence[bool], k: int) -> float:
+    """Return how often the highest rated of any k samples is correct, a share of 1.
+
+    It is the mean over all choices of k of the n samples. Of samples that share the highest rating
+    each is the best one equally often.
+
+    Args:
+        ratings: The rating of each sample.
+        right: Whether each sample is correct.
+        k: Samples of which the best one counts.
+
+    Raises:
+        BadValue: k is larger than n or below 1.
+    """
+    check_k(len(ratings), k)
+    by_rating: dict[float, list[bool]] = {}
+    for rating, is_right in zip(ratings, right, strict=True):
+        by_rating.setdefault(rating, []).append(is_right)
+    expected, left = Fraction(0), len(ratings)
+    for rating in sorted(by_rating, reverse=True):
+        alike = by_rating[rating]
+        choices = comb(left, k) - comb(left - len(alike), k)  # whose best sample has this rating
+        expected += Fraction(choices * sum(alike), len(alike))
+        left -= len(alike)
+    return float(expected / comb(len(ratings), k))
+
+
 def check_k(n: int, k: int) -> None:
     """Raise `BadValue` unless 1 <= k <= n."""
     if not 1 <= k <= n:

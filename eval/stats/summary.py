@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TypedDict
@@ -19,19 +19,32 @@ from eval.stats.estimates import (
     Estimate,
     bootstrap,
     mean_interval,
-    pass_at_k,
     proportion,
     variance_parts,
 )
-from eval.stats.voting import Ballots, Weighting
+from eval.stats.voting import Ballots
 
-WEIGHTED: Mapping[str, Weighting] = {"maj-prob": "prob", "maj-norm": "norm"}
-HALVES = {"maj-upper": True, "maj-lower": False}  # whether the half that agrees most is meant
-OF_ALL = ("top1", "avg", *WEIGHTED)  # metrics of all samples, whose number K has to be
-METRIC = re.compile(
-    rf"top1|(?P<name>avg|maj|maj-first|pass|distinct|{'|'.join((*WEIGHTED, *HALVES))})"
-    r"@(?P<k>[1-9]\d*)"
-)
+VOTING = 5  # of the highest rated samples
+# Each problem's value of a metric, from the ballots, K and the seed of drawn votes: a share of 1,
+# or a number for "distinct". Those of the halves have values of half of the problems.
+VALUES: Mapping[str, Callable[[Ballots, int, int], list[float]]] = {
+    "avg": lambda ballots, _k, _seed: ballots.right_shares,
+    "maj": lambda ballots, k, seed: ballots.expected_votes(k, seed),
+    "maj-first": lambda ballots, k, _seed: ballots.first_votes(k),
+    "pass": lambda ballots, k, _seed: ballots.passes(k),
+    "distinct": lambda ballots, k, _seed: ballots.distinct_right(k),
+    "maj-prob": lambda ballots, _k, _seed: ballots.weighted_votes("prob"),
+    "maj-norm": lambda ballots, _k, _seed: ballots.weighted_votes("norm"),
+    "maj-upper": lambda ballots, k, seed: ballots.votes_of_half(k, seed, agreeing=True),
+    "maj-lower": lambda ballots, k, seed: ballots.votes_of_half(k, seed, agreeing=False),
+    "rm": lambda ballots, k, _seed: ballots.best_rated(k),
+    "rm-weighted": lambda ballots, _k, _seed: ballots.rated_votes(),
+    "rm-vote": lambda ballots, _k, _seed: ballots.votes_of_best(VOTING),
+}
+OF_PROBABILITIES = ("maj-prob", "maj-norm")
+OF_RATINGS = ("rm", "rm-weighted", "rm-vote")
+OF_ALL = ("top1", "avg", *OF_PROBABILITIES, "rm-weighted", "rm-vote")  # K samples, no more
+METRIC = re.compile(rf"top1|(?P<name>{'|'.join(VALUES)})@(?P<k>[1-9]\d*)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +103,9 @@ def score(
     and `maj-norm@K` the votes of all K samples are weighted, see `Ballots.weighted_votes`;
     `maj-upper@K` and `maj-lower@K` are `maj@K` of the half of the problems whose samples agree most
     and least. `distinct@K` is the number of different right answers among any K, as a share of K.
+    Of samples that a reward model has rated, `rm@K` is the correctness of the best rated of any K,
+    `rm-weighted@K` the vote of all K weighted by their ratings, and `rm-vote@K` the vote of the
+    five best rated of all K.
 
     Raises:
         BadValue: samples of another benchmark, missing or doubled samples, an unknown metric, or a
@@ -260,38 +276,20 @@ def parse_metric(metric: str, n: int) -> tuple[str, int]:
     match = METRIC.fullmatch(metric)
     if match is None:
         raise BadValue(
-            f"metric {metric!r}: expected top1, avg@K, maj@K, maj-first@K, "
-            f"pass@K, distinct@K, {', '.join(f'{name}@K' for name in (*WEIGHTED, *HALVES))}"
+            f"metric {metric!r}: expected {', '.join(['top1', *(f'{name}@K' for name in VALUES)])}"
         )
     name, k = match["name"] or "top1", int(match["k"] or 1)
     if (name in OF_ALL and k != n) or k > n:
         raise BadValue(
-            f"{metric} from {n} samples per problem: top1 needs exactly 1, avg@K and weighted "
-            "votes exactly K, maj@K, pass@K and distinct@K at least K"
+            f"{metric} from {n} samples per problem: top1 needs exactly 1, avg@K, "
+            "weighted votes and rm-vote@K exactly K, maj@K, pass@K, distinct@K and rm@K at least K"
         )
     return name, k
 
 
 def values_of(ballots: Ballots, name: str, k: int, seed: int) -> list[float]:
-    """Return each problem's value of a metric for at least one problem.
-
-    `name` is "maj", "maj-first", "pass" or one of `WEIGHTED` and `HALVES`, shares of 1; "distinct",
-    the number of different right answers; any other name gives the share of correct samples. Those
-    of `HALVES` have values of half of the problems.
-    """
-    if name in WEIGHTED:
-        return ballots.weighted_votes(WEIGHTED[name])
-    if name in HALVES:
-        return ballots.votes_of_half(k, seed, agreeing=HALVES[name])
-    if name == "maj":
-        return ballots.expected_votes(k, seed)
-    if name == "maj-first":
-        return ballots.first_votes(k)
-    if name == "distinct":
-        return ballots.distinct_right(k)
-    right = [sum(s.correct is True for s in row) for row in ballots.rows]
-    n = len(ballots.rows[0])
-    return [pass_at_k(n, c, k) for c in right] if name == "pass" else [c / n for c in right]
+    """Return each problem's value of a metric, "top1" or a key of `VALUES`, for one or more."""
+    return VALUES["avg" if name == "top1" else name](ballots, k, seed)
 
 
 def share(flags: Sequence[bool]) -> float:
@@ -301,7 +299,12 @@ def share(flags: Sequence[bool]) -> float:
 
 def is_weighted(metric: str) -> bool:
     """Return whether a metric weighs samples by their log-probabilities."""
-    return metric.partition("@")[0] in WEIGHTED
+    return metric.partition("@")[0] in OF_PROBABILITIES
+
+
+def is_rated(metric: str) -> bool:
+    """Return whether a metric reads the ratings of samples."""
+    return metric.partition("@")[0] in OF_RATINGS
 
 
 def metrics(samples: int) -> tuple[str, ...]:
@@ -311,3 +314,20 @@ def metrics(samples: int) -> tuple[str, ...]:
     """
     names = ("avg", "maj", "maj-first", "pass")
     return ("top1",) if samples == 1 else tuple(f"{name}@{samples}" for name in names)
+
+
+def metrics_of_rated(samples: int, *, weighted: bool) -> tuple[str, ...]:
+    """Return the metrics that the ratings of K samples per problem can give.
+
+    They are rm@1, rm@2, rm@4 up to rm@K, and the vote of the best rated if not all samples vote.
+
+    Args:
+        samples: K.
+        weighted: whether all ratings are weights, from 0 on.
+    """
+    powers = {2**power for power in range(samples.bit_length())} | {samples}
+    votes = {"rm-weighted": weighted, "rm-vote": samples > VOTING}
+    return (
+        *(f"rm@{k}" for k in sorted(powers)),
+        *(f"{name}@{samples}" for name, is_given in votes.items() if is_given and samples > 1),
+    )

@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from math import exp, fsum
+from math import exp, fsum, inf, log
 from typing import Literal, TypeAlias
 
 from eval.errors import BadValue
 from eval.grading import answer_key, grade_many
 from eval.grading.extraction import WHOLE
 from eval.grading.numerals import read_number
-from eval.samples.store import Sample, Weighed
-from eval.stats.estimates import Votes, maj_at_k, pass_at_k
+from eval.samples.store import Rated, Sample, Weighed
+from eval.stats.estimates import Votes, best_of_k, maj_at_k, pass_at_k
 
 Weighting: TypeAlias = Literal["prob", "norm"]
 RIGHT = 0  # the label of every right answer; wrong ones are 1, 2, ... in the order of grouping
@@ -32,6 +32,15 @@ class Ballots:
             [RIGHT if s.correct else group[key_of(s)] if s.extracted else None for s in row]
             for row, group in zip(self.rows, wrong_groups(self.rows), strict=True)
         ]
+
+    @property
+    def right_shares(self) -> list[float]:
+        """The share of right samples of each problem."""
+        return [sum(s.correct is True for s in row) / len(row) for row in self.rows]
+
+    def passes(self, k: int) -> list[float]:
+        """Return how often any k samples of each problem have a right one, see `pass_at_k`."""
+        return [pass_at_k(len(row), sum(s.correct is True for s in row), k) for row in self.rows]
 
     def expected_votes(self, k: int, seed: int) -> list[float]:
         """Return each problem's expected vote among any k samples, shared by tied answers."""
@@ -65,6 +74,44 @@ class Ballots:
         return [
             weighted_share(labels, log_weights(row, weighting))
             for labels, row in zip(self.labels, self.rows, strict=True)
+        ]
+
+    def best_rated(self, k: int) -> list[float]:
+        """Return how often the highest rated of any k samples is correct, see `best_of_k`.
+
+        Raises:
+            BadValue: the samples have no ratings.
+        """
+        return [
+            best_of_k(ratings_of(row), [s.correct is True for s in row], k) for row in self.rows
+        ]
+
+    def rated_votes(self) -> list[float]:
+        """Return each problem's vote of all its samples, each with its rating as weight.
+
+        Where no rating is above 0, every sample has the same weight.
+
+        Raises:
+            BadValue: the samples have no ratings, or one is below 0.
+        """
+        return [
+            weighted_share(labels, log_ratings(row))
+            for labels, row in zip(self.labels, self.rows, strict=True)
+        ]
+
+    def votes_of_best(self, count: int) -> list[float]:
+        """Return each problem's vote among its highest rated samples, shared by tied answers.
+
+        Of samples with equal ratings those that were drawn first are taken.
+
+        Raises:
+            BadValue: the samples have no ratings.
+        """
+        ratings = [ratings_of(row) for row in self.rows]
+        return [
+            maj_at_k(tally([labels[i] for i in best]), len(best))
+            for labels, row in zip(self.labels, ratings, strict=True)
+            for best in [sorted(range(len(row)), key=lambda i: -row[i])[:count]]
         ]
 
     @property
@@ -101,6 +148,38 @@ def log_weights(samples: Sequence[Sample], weighting: Weighting) -> list[float]:
     return logs
 
 
+def ratings_of(samples: Sequence[Sample]) -> list[float]:
+    """Return the rating of each sample.
+
+    Raises:
+        BadValue: a sample has none.
+    """
+    ratings: list[float] = []
+    for sample in samples:
+        if not isinstance(sample, Rated):
+            raise BadValue(
+                f"sample {sample.sample} of {sample.id} has no rating: `repro score` reads ratings "
+                "from the column rm_score"
+            )
+        ratings.append(sample.rm_score)
+    return ratings
+
+
+def log_ratings(samples: Sequence[Sample]) -> list[float]:
+    """Return the logarithm of each sample's rating; 0 for all of them if no rating is above 0.
+
+    Raises:
+        BadValue: a sample has no rating, or one below 0.
+    """
+    ratings = ratings_of(samples)
+    if min(ratings) < 0:
+        raise BadValue(
+            f"rm_score {min(ratings):g} of {samples[0].id}: a vote is weighted by numbers from 0 "
+            "on, as probabilities are"
+        )
+    return [log(r) if r else -inf for r in ratings] if any(ratings) else [0.0] * len(ratings)
+
+
 def weighted_share(labels: Sequence[int | None], logs: Sequence[float]) -> float:
     """Return the share of the right answer among those with the largest sum of weights.
 
@@ -112,9 +191,9 @@ def weighted_share(labels: Sequence[int | None], logs: Sequence[float]) -> float
     """
     largest = max(logs, default=0.0)
     weights: dict[int, list[float]] = {}
-    for label, log in zip(labels, logs, strict=True):
+    for label, log_weight in zip(labels, logs, strict=True):
         if label is not None:
-            weights.setdefault(label, []).append(exp(log - largest))
+            weights.setdefault(label, []).append(exp(log_weight - largest))
     sums = {label: fsum(parts) for label, parts in weights.items()}
     winners = [label for label in sums if sums[label] == max(sums.values())]
     return winners.count(RIGHT) / len(winners) if winners else 0.0

@@ -116,7 +116,7 @@ def test_the_halves_are_split_by_agreement():
 def test_a_weighted_vote_needs_log_probabilities_of_all_samples():
     with pytest.raises(BadValue, match="sample 0 of a has no log-probability"):
         score([plain(row_of()[0])], GSM8K, ("maj-prob@1",))
-    with pytest.raises(BadValue, match="weighted votes exactly K"):
+    with pytest.raises(BadValue, match="weighted votes and rm-vote@K exactly K"):
         score(row_of(), GSM8K, ("maj-norm@5",))
     with pytest.raises(BadValue, match="maj-lower@K"):
         score(row_of(), GSM8K, ("maj-best@6",))
