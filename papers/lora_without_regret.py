@@ -10,6 +10,8 @@ Where the sources disagree, and what is not the paper's here:
   It shows how fast and how much is memorised, not what generalises.
 - The best rate is that of a grid of factor 2. Of the start's 87,000 weights full fine-tuning trains
   all; adapters are on all matrices but the embeddings, which the head shares.
+- The best rate of LoRA depends on alpha, which is 32 as in the post: the changes of the weights are
+  alpha / r times the product of the factors. With another alpha `lwr-lr-ratio` may end otherwise.
 - Ranks 4 and 16 stand for 4 and 64, as 64 is the full rank of most matrices here.
 - Attention alone has rank 9, 9,216 numbers, for 8,704 of rank 4 on all matrices.
 - Rank 1 on all matrices is 2,176 numbers; 1,500 pairs are 16,200 bits, 7.4 for each of them.
