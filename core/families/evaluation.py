@@ -22,7 +22,7 @@ class Untrained(Family):
         *("data", "rewards", "rate_factors", "heldout_every", "heldout_problems"),
         *("heldout_benchmarks", "heldout_limit", "heldout_mode"),
         *("heldout_temperature", "heldout_target", "heldout_kl", "heldout_nll"),
-        *("launch", "processes", "trainer"),
+        *("launch", "processes", "trainer", *Family.unused),
         *("use_peft", "lora_r", "lora_alpha", "lora_dropout", "lora_target_modules"),
         *("lora_target_parameters", "lora_modules_to_save", "use_rslora", "use_dora"),
     )

@@ -21,6 +21,11 @@ if TYPE_CHECKING:  # torch and transformers, which a list of papers must not wai
 Row: TypeAlias = JsonObject  # columns of any type
 Trainer = TypeVar("Trainer", bound="ResumableTrainer")
 SEEN = "/training"  # suffix of the names of quantities of training rows
+# Settings of averaged weights.
+AVERAGES = (
+    *("average_update_freq", "average_ema_power", "average_bias_power"),
+    *("average_lag", "average_update_after"),
+)
 PROMPT_TOKENS = 256  # assumed length of a prompt where the data is not loaded
 
 
@@ -209,7 +214,7 @@ class Family(Protocol):
     micro_batches: tuple[str, ...] = ()
     progress: tuple[tuple[str, str, str], ...] = ()
     figures: tuple[Figure, ...] = ()
-    unused: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ("weights", *AVERAGES)  # which fine-tuning alone reads
     roles: tuple[str, ...] = ()
     probabilities: tuple[str, ...] = ()
     claimed_probabilities: tuple[str, ...] = ()

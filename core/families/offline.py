@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
 class Offline(Family, Protocol):
     """Base of a family whose trainer reads given rows, with a config like `SFTConfig`."""
 
-    unused = ("rewards",)
+    unused = ("rewards", *Family.unused)
 
     def trainer(self, training: Training) -> "ResumableTrainer":
         """Import and build the trainer, on the rows and without rewards."""

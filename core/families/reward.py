@@ -30,7 +30,7 @@ class RewardModels(Offline):
     columns = ("chosen", "rejected")  # beside a prompt, which both texts may have instead
     trained_by = "comparisons"
     gives_rewards = True
-    unused = ("rewards", *OF_ANSWERS)
+    unused = (*Offline.unused, *OF_ANSWERS)
     pair_quantities = (
         "pairs/accuracy",
         "pairs_clear/accuracy",

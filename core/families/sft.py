@@ -21,6 +21,7 @@ class SFT(Offline):
     name = "sft"
     columns = ("prompt", "completion")
     trained_by = "fine-tuning"
+    unused = ("rewards",)
     probabilities = ("nll", "extreme_share")
     claimed_probabilities = ("nll/without_end",)
     profiles: Mapping[str, Mapping[str, object]] = {

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
+from core.configs.weight_schedule import BEMASchedule
 from core.shards.bema import BEMACallback
-from core.shards.weight_average import BEMASchedule, WeightAverage
+from core.shards.weight_average import WeightAverage
 
 SEEDS, SIZE = 100, 50
 START, NOISE = 3.0, 5.0

@@ -54,7 +54,7 @@ def check_run(resolved: Resolved) -> None:
     """
     check_arm(resolved)
     check_names(resolved)
-    resolved.preview()
+    check_average(resolved)
     if resolved.run.trainer is not None:
         load_trainer(resolved.run.trainer, resolved.family.trainer_class())
 
@@ -116,6 +116,20 @@ def check_arm(resolved: Resolved) -> None:
             f"{resolved.arm}: the family {resolved.family.name} makes rows, which are not scored: "
             f"name it in `preparations`, and its rows as data={PREPARED}{resolved.arm}"
         )
+
+
+def check_average(resolved: Resolved) -> None:
+    """Check that a training has an update of averaged weights, if its steps can be known.
+
+    Raises:
+        BadValue: it has none, or the trainer refuses a setting.
+    """
+    config, averaging = resolved.preview(), resolved.run.averaging
+    if averaging is None:
+        return
+    steps = resolved.family.cost(config, resolved.rows).updates
+    if steps is not None:
+        averaging.check_steps(steps)
 
 
 def check_names(resolved: Resolved) -> None:

@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from core.configs.idle import WATCHED, Idle
+from core.configs.weight_schedule import BEMASchedule
 from core.data.prompts import Prompts
+from core.families.family import AVERAGES
 from core.paper import Reward
 from eval.errors import BadValue, UnknownName
 
 LAUNCHES = ("ddp", "fsdp2", "zero1", "zero2", "zero3")  # files of core/spread/accelerate_configs
 # What answers benchmarks: our engine, vLLM in this process, or a server that is started for it.
 EVAL_ENGINES = ("native", "vllm", "server")
+LIVE, EMA, BEMA = WEIGHTS = ("live", "ema", "bema")  # which weights of a training are saved
 HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems
 HELD_OUT_KL = "held_out/kl_to_start"  # and of own answers to them
 HELD_OUT_NLL = "held_out/nll"  # and of their completions
@@ -61,6 +64,10 @@ class RunSettings:
     `trainer` is a class that trains in place of the family's own, which it extends:
     `module:Class` or `FILE.py:Class`.
 
+    `weights` of the training are saved and scored: the trained ones ("live"), their moving average
+    ("ema"), or the corrected average ("bema") of arXiv 2508.00180. `average_*` are the arguments of
+    `BEMACallback`. The training is the same, and all that is logged in it is of the live weights.
+
     `use_peft` trains LoRA adapters; it, `lora_*`, `use_rslora` and `use_dora` are fields of TRL's
     `ModelConfig`.
     """
@@ -99,6 +106,12 @@ class RunSettings:
     rate_factors: tuple[float, ...] = ()
     threads: int | None = None
     trainer: str | None = None
+    weights: str = LIVE
+    average_update_freq: int = 400
+    average_ema_power: float = 0.5
+    average_bias_power: float = 0.2
+    average_lag: int = 10
+    average_update_after: int = 0
     use_peft: bool = False
     lora_r: int = 16
     lora_alpha: int = 32
@@ -115,6 +128,7 @@ class RunSettings:
         self._check_values()
         self._check_dependent_fields()
         self._check_rate_factors()
+        self._check_weights()
         self._check_engine()
         self._check_launch()
         _ = self.prompts  # raises if the columns or templates contradict each other
@@ -145,6 +159,19 @@ class RunSettings:
                 f"rate_factors={factors}: expected different numbers above 0, 1 among them, or ()"
             )
 
+    def _check_weights(self) -> None:
+        """Check which weights are saved, and that the settings of averages act on them."""
+        if self.weights not in WEIGHTS:
+            raise UnknownName("weights", self.weights, WEIGHTS)
+        idle = {LIVE: AVERAGES, EMA: ("average_bias_power",), BEMA: ()}[self.weights]
+        for name in idle:
+            if getattr(self, name) != getattr(type(self), name):
+                raise BadValue(
+                    f"{name} is set and has no effect on weights={self.weights}: leave it out, or "
+                    "set weights=bema"
+                )
+        _ = self.averaging  # raises if a number is out of range
+
     def _check_engine(self) -> None:
         """Check that the engine exists and that its options belong to it."""
         if self.eval_engine not in EVAL_ENGINES:
@@ -170,6 +197,19 @@ class RunSettings:
                 f"launch={self.launch}, processes={self.processes}: several processes need a "
                 f"launch ({', '.join(LAUNCHES)}), and a launch at least 2 processes"
             )
+
+    @property
+    def averaging(self) -> BEMASchedule | None:
+        """The schedule of the averages, None if the live weights are saved.
+
+        Raises:
+            BadValue: a number is out of range.
+        """
+        if self.weights == LIVE:
+            return None
+        return BEMASchedule(
+            **{name.removeprefix("average_"): getattr(self, name) for name in AVERAGES}
+        )
 
     @property
     def suites(self) -> dict[str, str]:
@@ -233,6 +273,8 @@ IDLE = (
     Idle(("heldout_nll",), lambda s: not s.heldout_nll),
     Idle(("eval_tensor_parallel",), lambda s: s.eval_engine != "vllm"),
     Idle(("eval_server",), lambda s: s.eval_engine != "server"),
+    Idle(("weights", "average_*"), lambda s: s.weights == LIVE),
+    Idle(("average_bias_power",), lambda s: s.weights == EMA),
     Idle(("lora_*",), lambda s: not s.use_peft),
     *(Idle((name,), lambda s, name=name: not getattr(s, name)) for name in LORA_OPTIONS),
     Idle(("roles",), lambda s: not s.roles),

@@ -1,6 +1,7 @@
 """Callback that averages the trained weights, with the interface of TRL's `BEMACallback`."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
@@ -18,8 +19,9 @@ from transformers import (
 )
 from transformers.utils import logging
 
+from core.configs.weight_schedule import BEMASchedule
 from core.shards.sharding import full_tensor, gather_by_deepspeed
-from core.shards.weight_average import BEMASchedule, WeightAverage
+from core.shards.weight_average import WeightAverage
 from eval.errors import BadValue, DamagedFile, MissingFile
 
 logger = logging.get_logger(__name__)
@@ -42,9 +44,14 @@ class BEMACallback(TrainerCallback):
 
     The main process keeps three copies of the trainable weights on `device`, in 32 bits or more.
 
+    Attributes:
+        saved: The part of an average that is written, one of `PARTS`.
+
     Raises:
         BadValue: a number is out of range, or `device` is no device.
     """
+
+    saved = "bema"
 
     def __init__(
         self,
@@ -163,7 +170,7 @@ class BEMACallback(TrainerCallback):
         """Return the averaged weights by their names in the model, tied ones by all their names."""
         first_names = {id(weight): name for name, weight in model.named_parameters()}
         return {
-            name: self.averages[first_names[id(weight)]].bema.to(weight.dtype)
+            name: getattr(self.averages[first_names[id(weight)]], self.saved).to(weight.dtype)
             for name, weight in model.named_parameters(remove_duplicate=False)
             if first_names[id(weight)] in self.averages
         }
@@ -173,6 +180,44 @@ class BEMACallback(TrainerCallback):
         for name, weight in trained_weights(model):
             if state.is_world_process_zero:
                 self.averages[name] = WeightAverage.of(weight, self.device)
+
+
+class SavedAverage(BEMACallback):
+    """Callback that saves the moving average of the weights, or the corrected one.
+
+    Raises:
+        BadValue: the training has no update; as soon as its number of steps is known.
+    """
+
+    def __init__(self, saved: str, schedule: BEMASchedule):
+        super().__init__(**asdict(schedule))
+        self.saved = saved
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        *,
+        model: nn.Module,
+        **others: object,
+    ) -> None:
+        """Start or continue the averages of a training that has updates."""
+        self.schedule.check_steps(state.max_steps)
+        super().on_train_begin(args, state, control, model=model, **others)
+
+    def on_train_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        *,
+        model: nn.Module,
+        **others: object,
+    ) -> None:
+        """Write the averaged model, unless the training was stopped before an update."""
+        self.schedule.check_steps(state.global_step)
+        super().on_train_end(args, state, control, model=model, **others)
 
 
 def unwrapped(model: nn.Module) -> PreTrainedModel:

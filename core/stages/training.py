@@ -32,6 +32,8 @@ from core.settings.own_trainer import load_trainer
 from core.settings.resolved import Resolved
 from core.settings.run_settings import RunSettings
 from core.shards.adapters import get_peft_config
+from core.shards.bema import FOLDER as AVERAGE
+from core.shards.bema import SavedAverage
 from core.spread.checkpoints import SealCallback, last_checkpoint
 from core.spread.launch import Models
 from core.stages.held_out import ANSWER_TOKENS, FOLDER, split_as_asked
@@ -103,7 +105,8 @@ def _train(
     with naming_rewards():
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     end_wandb(config.report_to)
-    save_policy(trainer, models.policy, settings.chat_template, folder / MODEL)
+    average = work / AVERAGE if settings.averaging else None
+    save_policy(trainer, models.policy, settings.chat_template, folder / MODEL, average)
     if not is_first:
         return {}
     launched = {"launch": f"{settings.launch}, {settings.processes} processes"}
@@ -173,8 +176,10 @@ def build_trainer(
     heldout = held_out_callback(resolved, config, models.policy, valid, folder / FOLDER)
     adapters = AdapterCallback() if settings.use_peft else None
     watching = [callback for callback in (heldout, adapters) if callback is not None]
+    schedule = settings.averaging
     callbacks: list[TrainerCallback] = [
         *watching,
+        *([SavedAverage(settings.weights, schedule)] if schedule else []),
         JsonlCallback(folder / LOG),
         ProgressCallback(f"{resolved.arm} seed {config.seed}", family.progress),
         SealCallback(),
@@ -280,11 +285,17 @@ def save_policy(
     model: str,
     chat_template: str | None,
     folder: Path,
+    average: Path | None = None,
 ) -> None:
-    """Save the trained model, or its adapters, and the tokenizer, without paths of this machine."""
+    """Save the trained model, or its adapters, and the tokenizer, without paths of this machine.
+
+    The files of the folder `average` replace those of the trained weights.
+    """
     trainer.save_model(str(folder))
     if not trainer.is_world_process_zero():
         return
+    if average is not None:
+        shutil.copytree(average, folder, dirs_exist_ok=True)
     if (config := folder / ADAPTERS).is_file():  # only now: peft looks the name up on the hub
         fields = json.loads(config.read_text(encoding="utf-8"))
         named = {**fields, "base_model_name_or_path": model}

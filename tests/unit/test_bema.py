@@ -15,8 +15,9 @@ from safetensors.torch import load_file, save_file
 from transformers import LlamaForCausalLM
 
 from core import BEMACallback, SFTConfig, SFTTrainer
+from core.configs.weight_schedule import BEMASchedule
 from core.shards.bema import STATE
-from core.shards.weight_average import BEMASchedule, WeightAverage
+from core.shards.weight_average import WeightAverage
 from eval.errors import BadValue, DamagedFile, MissingFile
 
 ROWS = [{"prompt": f"{a}+{b}=", "completion": f"{a + b} is it"} for a in range(4) for b in range(3)]
