@@ -192,6 +192,8 @@ ROWS = (
     ),
     pocket("pocket-worked", POCKET, "worked"),
     pocket("pocket-programs", POCKET, "program"),
+    pocket("pocket-careful", POCKET, "careful"),
+    pocket("pocket-short", POCKET, "short"),
     pocket("pocket-few-programs", POCKET, "program", first=150),
     pocket_demonstration_set("pocket-demonstrations", WORKED_STYLES),
     pocket_demonstration_set("pocket-fallible", FALLIBLE),

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from eval.errors import DamagedFile, MissingFile
 from eval.json_lines import JsonObject, json_lines
 from eval.pocket.draft import Draft
+from eval.pocket.solver import right_solution
 from eval.pocket.suites import drafts
 from eval.sets.benchmarks import find_benchmark
 from eval.sets.loading import hub_rows
@@ -36,6 +37,9 @@ class Style:
 STYLES: Mapping[str, Style] = {
     "worked": Style("cot", lambda draft: draft.solution),
     "program": Style("tir", lambda draft: draft.transcript),
+    # Right solutions that no starting model writes: every line checked, or results alone.
+    "careful": Style("cot", lambda draft: right_solution(draft, "careful").text),
+    "short": Style("cot", lambda draft: right_solution(draft, "short").text),
 }
 
 

@@ -206,6 +206,12 @@ def without_repeats(lines: Iterable[Line], right_lines: tuple[str, ...]) -> Iter
         yield text, is_right and awaited[text] >= 0
 
 
+def right_solution(draft: Draft, strategy: str) -> Solution:
+    """Return the solution of a problem without mistakes, written in one of `STRATEGIES`."""
+    solver = Solver(errs=lambda *_: False, language=draft.language, strategy=STRATEGIES[strategy])
+    return solver.solve(draft)
+
+
 def fallible_solution(draft: Draft, build: int) -> Solution:
     """Return the fallible solution of a problem that one build of the start policy trains on."""
     random = Random(f"{build} {draft.language} {draft.form}")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eval.pocket.habits import HABITS, HIGHEST, LOWEST, Habits
 from eval.pocket.simulate import is_majority_right, simulate, success_probability
-from eval.pocket.solver import STRATEGIES, Solver, fallible_solution
+from eval.pocket.solver import STRATEGIES, Solver, fallible_solution, right_solution
 from eval.pocket.steps import step_verdicts
 from eval.pocket.suites import SUITES, drafts
 
@@ -88,6 +88,24 @@ def test_labels_are_those_of_a_judge_with_the_solution(made, seed, strategy):
         assert [right for _, right in judged[:-1]] == [right for _, right in told.lines]
     first = dict(reversed(told.lines))
     assert all(first[text] for text in made.plan.lines if text in first)
+
+
+@given(DRAFT)
+def test_right_solutions_are_plain_checked_or_terse(made):
+    *lines, last = made.solution.splitlines()
+    sides = [line.rpartition("=") for line in lines]
+    texts = {
+        "plain": lines,
+        "redo": lines,
+        "careful": [
+            text for left, _, right in sides for text in (f"{left}={right}", f"{right}={left}")
+        ],
+        "short": [right for *_, right in sides],
+    }
+    for strategy in STRATEGIES:
+        told = right_solution(made, strategy)
+        assert told.text.splitlines() == [*texts[strategy], last]
+        assert all(right for _, right in told.lines)
 
 
 def test_strategies_trade_length_for_reliability():
