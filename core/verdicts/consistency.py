@@ -22,7 +22,7 @@ from core.records.schema import (
     tunings_of,
 )
 from core.settings.canonical import digest_of
-from core.settings.run_settings import HELD_OUT
+from core.settings.run_settings import HELD_OUT, LIVE
 from core.stages.sources import model_folder, version_here
 from core.verdicts.plan_digests import REMEDY, plan_changes
 from core.verdicts.up_to_date import asked_problems, factor_of, tuning_problems
@@ -108,20 +108,20 @@ def identical_trainings(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str
     """Yield a line for trainings of different arms or seeds with equal weights, samples or curves.
 
     Sampled answers that training has not changed at all are reported as well. Weights and samples
-    of trainings that diverged are not compared: none of their weights is a number.
+    of trainings that diverged are not compared: none of their weights is a number. Curves are those
+    of the trained weights, so runs that save different averages of them may have equal curves.
     """
     first: dict[Hashable, RunRecord] = {}
     for run in runs:
         if "weights" not in run["train"]:
             continue  # nothing was trained: each seed may ask the same
         yield from unchanged_samples(run)
-        parts: dict[str, object] = {
-            "weights": run["train"]["weights"],
-            "curves": run["curves"],
-        }
+        saved = run["config"].get("weights", {"value": LIVE})["value"]
+        curves = (run["curves"], saved)
+        parts: dict[str, object] = {"weights": run["train"]["weights"], "curves": curves}
         if run["scores"]:  # a reward model has no answers
             parts["samples"] = [with_texts(row)["digest"] for row in run["scores"]]
-        compared = {"curves": run["curves"]} if has_diverged(run) else parts
+        compared = {"curves": curves} if has_diverged(run) else parts
         for name, part in compared.items():
             first_run = first.setdefault((run["scale"], name, digest_of(part)), run)
             if training_identity(paper, first_run) != training_identity(paper, run):

@@ -33,6 +33,18 @@ def test_equal_weights_of_two_seeds_are_reported(weights, said):
     assert named == said
 
 
+def averaged(saved, seed=20, weights="a"):
+    """A record of a run that saves these weights of a training."""
+    return {**record(seed, weights=weights), "config": {"weights": {"value": saved}}}
+
+
+def test_runs_that_save_different_weights_of_one_training_have_its_curves():
+    runs = [record(20), averaged("ema", weights="b"), averaged("bema", weights="c")]
+    assert list(identical_trainings(PAPER, runs)) == []
+    (line,) = identical_trainings(PAPER, [*runs, averaged("ema", seed=21, weights="d")])
+    assert " its curves are those of " in line
+
+
 def test_weights_of_trainings_that_diverged_are_not_compared_and_their_curves_are():
     """None of their weights is a number, so that they are equal whatever the seed."""
     diverged = [record(seed, norms=LOSSES[:1], noise=seed) for seed in (20, 21)]
