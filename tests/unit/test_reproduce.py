@@ -167,8 +167,8 @@ def test_what_is_published_is_only_judged_again(slug):
 
 
 def test_a_paper_whose_claims_compare_no_runs_has_nothing_to_run():
-    assert not any(claim.arms for claim in BEMA.claims)
-    assert list(reproduce([BEMA])) == []
+    laws = tuple(claim for claim in BEMA.claims if not claim.arms)
+    assert list(reproduce([replace(BEMA, claims=laws)])) == []
 
 
 def claims_record():
