@@ -8,6 +8,11 @@ Where the sources disagree, and what is not the paper's here:
   secondary descriptions.
 - The heads are those that transformers draws. They have no bias: an offset of the rewards comes
   from the hidden states.
+- The world's reward models have 300 updates here, not 150, after which the one without the penalty
+  ordered 76 % of the clear pairs of seed 100, and 95 % after 300. The accuracy jumps at another step
+  in each training: on the seeds 100 and 101 it differs by up to 10 points between the arms.
+- That the penalty brings the rewards nearer to 0 could hardly come out otherwise, as it is their
+  square: the verdicts on their mean and on their agreement tell how much of it 0.01 does.
 - Every seed has a start, pairs and a head of its own. The text whose reward is compared over seeds
   is the same for all of them.
 """
@@ -40,7 +45,7 @@ PAPER = Paper(
         "centred": {"at": {"cpu": {"center_rewards_coefficient": 0.01}}},
         "plain": {"center_rewards_coefficient": None},
     },
-    profiles={"cpu": {"regime": "digits"}},
+    profiles={"cpu": {"regime": "digits", "max_steps": 300}},
     claims=(
         Claim(
             "centred-mean",
@@ -48,7 +53,7 @@ PAPER = Paper(
             abs(MEAN.of("centred")) < abs(MEAN.of("plain")),
             mechanism="preferences",
             acts=(*HEALTHY, OFFSET),
-            expects=Expected(effect=-0.9, spread=0.4),
+            expects=Expected(effect=-2.0, spread=0.8),
         ),
         Claim(
             "centred-accuracy",
@@ -56,7 +61,7 @@ PAPER = Paper(
             ORDER.of("centred").about(ORDER.of("plain"), within=0.03),
             mechanism="preferences",
             acts=(*HEALTHY, OFFSET),
-            expects=Expected(effect=0.0, spread=0.03),
+            expects=Expected(effect=0.04, spread=0.06),
         ),
         Claim(
             "centred-agreement",
