@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from core.configs.orpo import ORPOConfig
     from core.configs.parser import TrlParser
     from core.configs.ppo import PPOConfig
+    from core.configs.prm import PRMConfig
     from core.configs.reward import RewardConfig
     from core.configs.rloo import RLOOConfig
     from core.configs.script import (
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     )
     from core.configs.sft import SFTConfig
     from core.configs.tpo import TPOConfig
+    from core.configs.verifier import VerifierConfig
     from core.data.chatml import (
         is_conversational,
         is_conversational_from_value,
@@ -44,9 +46,9 @@ if TYPE_CHECKING:
     from core.preference.orpo import ORPOTrainer
     from core.preference.tpo import TPOTrainer
     from core.preference.xpo import XPOTrainer
-    from core.scoring.config import PRMConfig
     from core.scoring.prm import PRMTrainer
     from core.scoring.reward import RewardTrainer
+    from core.scoring.verifier import VerifierTrainer
     from core.shards.adapters import get_peft_config
     from core.shards.bema import BEMACallback
     from core.trainers.a2po import A2POTrainer
@@ -93,6 +95,8 @@ __all__ = [
     "TPOConfig",
     "TPOTrainer",
     "TrlParser",
+    "VerifierConfig",
+    "VerifierTrainer",
     "XPOConfig",
     "XPOTrainer",
     "get_dataset",
@@ -127,7 +131,7 @@ _HOMES = {
     "OnlineDPOTrainer": "core.preference.online_dpo",
     "PPOConfig": "core.configs.ppo",
     "PPOTrainer": "core.trainers.ppo",
-    "PRMConfig": "core.scoring.config",
+    "PRMConfig": "core.configs.prm",
     "PRMTrainer": "core.scoring.prm",
     "RLOOConfig": "core.configs.rloo",
     "RLOOTrainer": "core.trainers.rloo",
@@ -141,6 +145,8 @@ _HOMES = {
     "TPOConfig": "core.configs.tpo",
     "TPOTrainer": "core.preference.tpo",
     "TrlParser": "core.configs.parser",
+    "VerifierConfig": "core.configs.verifier",
+    "VerifierTrainer": "core.scoring.verifier",
     "XPOConfig": "core.preference.online_config",
     "XPOTrainer": "core.preference.xpo",
     "get_dataset": "core.data.mixture",

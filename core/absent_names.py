@@ -6,7 +6,7 @@ from types import ModuleType
 
 NO_TRAINER = (
     "GRPO, RLOO, PPO, A2PO, DPO, CPO, ORPO, TPO, KTO, BCO, OnlineDPO, XPO, NashMD, SSD, SFT, "
-    "Reward and PRM have trainers here"
+    "Reward, PRM and Verifier have trainers here"
 )
 CALLBACK = "pass TRL's own as a callback: `from trl import` it"
 CHAT = "set the tokenizer's chat template before the trainer is built: `from trl import` it"

@@ -1,6 +1,6 @@
 """Preparation of solutions whose steps are labelled: token ids, and labels at the ends of steps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -40,38 +40,8 @@ class StepEncoder:
     last_only: bool = False
 
     def rows(self, dataset: Data, workers: int | None = None) -> Data:
-        """Return a dataset as rows of `input_ids` and `labels`.
-
-        Rows that have `input_ids` keep them. Rows without a label within the lengths are dropped,
-        and their number is logged.
-
-        Raises:
-            BadValue: the value is no dataset or has images, a row is not as `__call__` expects it,
-                or no row is left.
-            MissingColumn: a column is missing.
-        """
-        columns = column_names(dataset)
-        expected = ENCODED if "input_ids" in columns else RAW
-        if missing := [name for name in expected if name not in columns]:
-            raise MissingColumn("the dataset", missing, columns, "each step needs a label")
-        options: dict[str, Any] = {"num_proc": workers} if isinstance(dataset, Dataset) else {}
-        # The new columns have other names, so that labels do not become the booleans they were.
-        named = dataset.with_format(None).map(
-            self,
-            with_indices=True,
-            remove_columns=sorted(columns),
-            **options,  # Any: an IterableDataset takes fewer
-        )
-        encoded = named.rename_columns({f"token_{name}": name for name in ENCODED})
-        lengths = f"max_length={self.max_length}"
-        return kept_rows(
-            encoded,
-            is_trained_on,
-            f"no step ends within {lengths}",
-            none=(
-                f"no step of the dataset ends within {lengths}: give rows, or a greater max_length"
-            ),
-        )
+        """Return a dataset as rows of `input_ids` and `labels`, see `encoded_rows`."""
+        return encoded_rows(dataset, self, RAW, f"max_length={self.max_length}", workers)
 
     def __call__(self, row: Row, index: int) -> dict[str, list[int]]:
         """Return the token ids and labels of a row, with `IGNORED` where no step ends.
@@ -88,8 +58,7 @@ class StepEncoder:
             ids, labels = self.encode(row, place)
         if labels[:1] != [IGNORED]:
             raise BadValue(f"{place}: expected a token before the one that ends the first step")
-        names = (f"token_{name}" for name in ENCODED)
-        return dict(zip(names, (ids[: self.max_length], labels[: self.max_length]), strict=True))
+        return named_tokens(ids[: self.max_length], labels[: self.max_length])
 
     def encode(self, row: Row, place: str) -> tuple[list[int], list[int]]:
         """Return the token ids and labels of a row of texts, without `max_length`."""
@@ -137,6 +106,58 @@ class StepEncoder:
                 )
 
 
+def named_tokens(ids: list[int], labels: list[int]) -> dict[str, list[int]]:
+    """Return token ids and labels as `token_input_ids` and `token_labels`.
+
+    The new columns have other names than the old ones, so that labels do not become the booleans
+    that these may be.
+    """
+    return dict(zip((f"token_{name}" for name in ENCODED), (ids, labels), strict=True))
+
+
+def encoded_rows(
+    dataset: Data,
+    encode: Callable[[Row, int], Mapping[str, list[int]]],
+    raw: Sequence[str],
+    lengths: str,
+    workers: int | None = None,
+) -> Data:
+    """Return a dataset as rows of `input_ids` and `labels`.
+
+    Rows that have `input_ids` keep them. Rows without a label within the lengths are dropped, and
+    their number is logged.
+
+    Args:
+        dataset: The dataset.
+        encode: Returns the `named_tokens` of a row at a place of the dataset.
+        raw: The columns of a dataset without `input_ids`.
+        lengths: The lengths, for messages.
+        workers: Number of processes.
+
+    Raises:
+        BadValue: the value is no dataset or has images, a row is not as `encode` expects it, or no
+            row is left.
+        MissingColumn: a column is missing.
+    """
+    columns = column_names(dataset)
+    expected = ENCODED if "input_ids" in columns else raw
+    if missing := [name for name in expected if name not in columns]:
+        raise MissingColumn("the dataset", missing, columns, "each solution needs its labels")
+    options: dict[str, Any] = {"num_proc": workers} if isinstance(dataset, Dataset) else {}
+    named = dataset.with_format(None).map(
+        encode,
+        with_indices=True,
+        remove_columns=sorted(columns),
+        **options,  # Any: an IterableDataset takes fewer
+    )
+    return kept_rows(
+        named.rename_columns({f"token_{name}": name for name in ENCODED}),
+        is_trained_on,
+        f"no step ends within {lengths}",
+        none=(f"no step of the dataset ends within {lengths}: give rows, or a greater max_length"),
+    )
+
+
 def check_steps(row: Row, place: str) -> None:
     """Raise `BadValue` unless a row has a text as prompt, and a text and a label for each step."""
     prompt, steps, labels = (row[name] for name in RAW)
@@ -164,11 +185,13 @@ def check_encoded(row: Row, place: str) -> tuple[list[int], list[int]]:
     return ids, labels
 
 
-def check_kinds(labels: Sequence[object], place: str) -> None:
-    """Raise `BadValue` if a label is none of `KINDS`."""
+def check_kinds(labels: Sequence[object], place: str, noun: str = "step") -> None:
+    """Raise `BadValue` if a label, that of a step or another `noun`, is none of `KINDS`."""
     for label in labels:
         if label not in KINDS:
-            raise BadValue(f"{place}: label {label!r} of a step, expected True or False, or 1 or 0")
+            raise BadValue(
+                f"{place}: label {label!r} of a {noun}, expected True or False, or 1 or 0"
+            )
 
 
 def with_both_kinds(rows: Data) -> Data:

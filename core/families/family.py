@@ -194,6 +194,8 @@ class Family(Protocol):
         pair_quantities: quantities of `core.preference.pair_quantities` that are computed of
             held-out pairs, or with the suffix of `SEEN` of pairs of the training, where a claim
             asks.
+        solution_quantities: quantities of `core.scoring.solution_quantities` that are computed of
+            solutions of held-out problems where a claim asks.
         gives_rewards: whether its model gives texts a reward and no answers. No benchmark is asked
             then, and `pair_quantities` are those of `core.scoring.reward_quantities`.
         gives: columns that it adds to rows, if it is a preparation that makes rows instead of
@@ -222,6 +224,7 @@ class Family(Protocol):
     kept_tokens: tuple[str, ...] = ()
     sampler_gaps: tuple[str, ...] = ()
     pair_quantities: tuple[str, ...] = ()
+    solution_quantities: tuple[str, ...] = ()
     gives_rewards: bool = False
     gives: tuple[str, ...] = ()
     has_regimes: bool = False

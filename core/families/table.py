@@ -15,14 +15,17 @@ from core.families.optimal_value import OptimalValue
 from core.families.orpo import ORPO
 from core.families.own_labels import OwnLabels
 from core.families.own_pairs import OwnPairs
+from core.families.own_solutions import OwnSolutions
 from core.families.own_triples import OwnTriples
 from core.families.ppo import PPO
+from core.families.prm import ProcessRewardModels
 from core.families.rejection import RejectionSampling
 from core.families.reward import RewardModels
 from core.families.rloo import RLOO
 from core.families.sft import SFT
 from core.families.ssd import SSD
 from core.families.tpo import TPO
+from core.families.verifier import Verifiers
 from eval.errors import UnknownName
 
 ROWS: tuple[Family, ...] = (
@@ -42,12 +45,15 @@ ROWS: tuple[Family, ...] = (
     XPO(),
     NashMD(),
     RewardModels(),
+    ProcessRewardModels(),
+    Verifiers(),
     RejectionSampling(),
     DifficultyFilter(),
     OptimalValue(),
     OwnPairs(),
     OwnTriples(),
     OwnLabels(),
+    OwnSolutions(),
     Untrained(),
 )
 FAMILIES: Mapping[str, Family] = {family.name: family for family in ROWS}

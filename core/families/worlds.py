@@ -119,6 +119,7 @@ ROWS = (
     World(
         name="digits",
         regimes=nano_rewards.REGIMES["digits"],
+        preparations=nano_rewards.STARTS["digits"],
         bases=nano.BASES,
         cannot_show=(
             "pairs of one kind with a known order, on which nobody disagrees, and no model that is "

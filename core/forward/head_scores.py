@@ -1,17 +1,19 @@
 """Numbers that a transformers classifier gives to texts or to their tokens."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
 from core.data.pairs import common_length
 from core.forward.documents import goes_by_segments, outputs_of
 from core.forward.packing import Row, Segments, unpad
 from core.forward.values import to_full_precision
+from eval.errors import BadValue
 
 HEAD = "score"  # module of transformers' decoders that maps hidden states of tokens to logits
 
@@ -118,7 +120,54 @@ def to_left(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return ids.gather(1, order), mask.gather(1, order)
 
 
-def token_scores(model: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
+@contextmanager
+def head_with_states(model: nn.Module) -> Iterator[None]:
+    """Let the head of a token classifier return logits and hidden states, (..., L + D).
+
+    The call remains one of the whole model, as in `head_at`.
+
+    Raises:
+        BadValue: the model has no such head.
+    """
+    heads = [getattr(m, HEAD) for m in transformers_models(model) if hasattr(m, HEAD)]
+    if not heads:
+        raise BadValue(f"the model has no module {HEAD!r}, at which its hidden states are read")
+    head: Any = heads[0]  # Any: a module
+    whole: Callable[[Tensor], Tensor] = head.forward
+
+    def forward(hidden: Tensor) -> Tensor:
+        return torch.cat([whole(hidden), hidden], -1)
+
+    head.forward = forward
+    try:
+        yield
+    finally:
+        del head.forward
+
+
+def unembedding(model: nn.Module) -> Tensor:
+    """Return the weight (V, D) of a language model's head that is also its embeddings.
+
+    Raises:
+        BadValue: the two are not tied, or the embeddings are spread over processes.
+    """
+    scorer = next(transformers_models(model))
+    weight: Any = scorer.get_input_embeddings().weight  # Any: perhaps of DeepSpeed
+    if not scorer.config.get_text_config().tie_word_embeddings:
+        raise BadValue(
+            "lm_coef: the model's embeddings are not its head of tokens (tie_word_embeddings="
+            "false), and a classifier has no other: set lm_coef=0"
+        )
+    if isinstance(weight, DTensor) or hasattr(weight, "ds_numel"):
+        raise BadValue(
+            "lm_coef: the embeddings are spread over processes: launch with ddp, or set lm_coef=0"
+        )
+    return weight
+
+
+def token_scores(
+    model: nn.Module, ids: Tensor, mask: Tensor, *, with_states: bool = False
+) -> Tensor:
     """Return the logits (M, L) of a token classifier at the M tokens of all rows, row by row.
 
     Logits depend on neither padding nor other rows, see `outputs_of`.
@@ -127,7 +176,13 @@ def token_scores(model: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
         model: The classifier, perhaps wrapped by DDP, torch.compile or peft.
         ids: Token ids (B, T), padded on either side.
         mask: 1 on tokens, 0 on padding (B, T).
+        with_states: Whether the hidden states (M, D) below the head follow the logits, (M, L + D).
     """
-    places = torch.cat([torch.arange(n, device=ids.device) for n in mask.sum(1).tolist()])
-    inputs = {"input_ids": ids[mask.bool()].unsqueeze(0), "position_ids": places.unsqueeze(0)}
-    return to_full_precision(outputs_of(model, inputs).logits[0])
+    lengths = mask.sum(1).tolist()
+    inputs = {"input_ids": ids}  # rows of one length, between which no attention has to be masked
+    if min(lengths) < ids.shape[1]:
+        places = torch.cat([torch.arange(n, device=ids.device) for n in lengths])
+        inputs = {"input_ids": ids[mask.bool()].unsqueeze(0), "position_ids": places.unsqueeze(0)}
+    with head_with_states(model) if with_states else nullcontext():
+        logits = outputs_of(model, inputs).logits
+    return to_full_precision(logits).flatten(0, 1)

@@ -1,4 +1,4 @@
-"""Losses of scalar rewards of pairs, and of labels of the steps of solutions."""
+"""Losses of scalar rewards of pairs, of labels of steps, and of values of tokens of solutions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -71,3 +71,8 @@ def step_labels(logits: StepLogits, labels: StepLabels) -> Steps:
         labels: Index of the right label.
     """
     return nn.functional.cross_entropy(logits, labels, reduction="none")
+
+
+def token_value(values: Steps, labels: Steps) -> Steps:
+    """Return (v - y)^2 of each token, whose label y is that of its solution; arXiv 2110.14168."""
+    return (values - labels).square()

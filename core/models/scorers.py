@@ -40,6 +40,7 @@ class ScoringHead(NamedTuple):
 
 REWARD_HEAD = ScoringHead(AutoModelForSequenceClassification, 1, "SEQ_CLS", "texts")
 STEP_HEAD = ScoringHead(AutoModelForTokenClassification, 2, "TOKEN_CLS", "steps")
+VALUE_HEAD = ScoringHead(AutoModelForTokenClassification, 1, "TOKEN_CLS", "tokens")
 
 
 class Loaded(NamedTuple):

@@ -22,6 +22,13 @@ REWARDS_NOTE = (
     "Margins are gaps of rewards, clear and close pairs those of the highest and the lowest grade, "
     "accuracies shares of pairs; rewards/bimodality is Ashman's D of chosen and rejected texts."
 )
+OF_SCORES = "of sampled solutions of held-out problems, with scores"
+SCORES_NOTE = (
+    "All are shares. The starting policy samples the solutions and gives each the score 1. Of "
+    "ordered_pairs one solution is right, one is wrong, and their scores are in order; best_of_n "
+    "takes the highest score of any n; a trace error is a right answer with a wrong step."
+)
+SCORE_NAMES = {name for family in ROWS for name in family.solution_quantities}
 PAIR_NAMES, REWARD_NAMES = (
     {
         name
@@ -42,8 +49,13 @@ def quantities_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> It
     arms = by_arm(paper, measured)
     kinds = {name.removesuffix(SEEN) for name in names}
     notes = [
-        note for note, of in ((PAIRS_NOTE, PAIR_NAMES), (REWARDS_NOTE, REWARD_NAMES)) if kinds & of
-    ]
+        note
+        for note, of in (
+            (PAIRS_NOTE, PAIR_NAMES), (REWARDS_NOTE, REWARD_NAMES), (SCORES_NOTE, SCORE_NAMES)
+        )
+        if kinds & of
+    ]  # fmt: skip
+    subject = OF_SCORES if kinds & SCORE_NAMES else OF_PAIRS if notes else OF_TOKENS
     runs_by_start = {
         name: starts_of(name, measured)
         for name in dict.fromkeys(
@@ -61,7 +73,7 @@ def quantities_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> It
     sections = (Section("Ours: before", tuple(before)), Section("Ours: after", tuple(after)))
     yield Table(
         name=f"{paper.slug}-probabilities",
-        caption=f"{paper.slug}: quantities {OF_PAIRS if notes else OF_TOKENS} ({scale} scale)",
+        caption=f"{paper.slug}: quantities {subject} ({scale} scale)",
         scale=scale,
         heads=HEADS,
         columns=tuple(Column(name, places=3) for name in names),

@@ -1,4 +1,4 @@
-"""Files of log-probabilities or rewards of pairs by a model and its start, named by digests."""
+"""Files of numbers of pairs or solutions by a model and its start, named by digests."""
 # pyright: basic
 # (pyarrow has no types)
 
@@ -45,8 +45,22 @@ REWARDS = pa.schema(
         pa.field("grade", COUNT),  # how clear the preference is, for data that says so
     ]
 )
-# Log-probabilities or rewards of N pairs as columns of N numbers, by the name of their set.
-FIRST = "start_chosen"  # a column of all files
+SCORES = pa.schema(
+    [
+        pa.field("set", pa.string(), nullable=False),
+        *(
+            pa.field(name, COUNT, nullable=False)
+            for name in ("problem", "answer", "is_answered", "is_sound", "steps", "differing")
+        ),
+        *(
+            pa.field(f"{model}_{name}", kind, nullable=False)
+            for model in ("start", "trained")
+            for name, kind in (("score", NUMBER), ("as_steps", COUNT), ("as_outcome", COUNT))
+        ),
+    ]
+)
+SCHEMAS = (REWARDS, LOGPS, SCORES)
+# Numbers of N pairs or solutions as columns of N numbers, by the name of their set.
 PairSets: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]
 
 
@@ -58,7 +72,7 @@ def set_of(quantity: str) -> str:
 def write_pairs(path: Path, sets: PairSets) -> None:
     """Write sets of pairs to a file, whole or not at all; their numbers in single precision."""
     schema = schema_of(sets)
-    rows = {"set": [name for name, columns in sets.items() for _ in columns[FIRST]]}
+    rows = {"set": [name for name, columns in sets.items() for _ in range(length(columns))]}
     values = {
         name: [x for columns in sets.values() for x in columns.get(name, missing(columns))]
         for name in schema.names[1:]
@@ -71,13 +85,18 @@ def write_pairs(path: Path, sets: PairSets) -> None:
 
 def missing(columns: Mapping[str, Sequence[float]]) -> Sequence[None]:
     """Return a column without numbers, as long as the other ones."""
-    return [None] * len(columns[FIRST])
+    return [None] * length(columns)
+
+
+def length(columns: Mapping[str, Sequence[float]]) -> int:
+    """Return the number of pairs or solutions that columns have."""
+    return len(next(iter(columns.values())))
 
 
 def schema_of(sets: PairSets) -> pa.Schema:
     """Return the schema of a file of these sets."""
     names = {name for columns in sets.values() for name in columns}
-    return next(schema for schema in (REWARDS, LOGPS) if names <= {*schema.names})
+    return next(schema for schema in SCHEMAS if names <= {*schema.names})
 
 
 def read_pairs(path: Path) -> PairSets:
@@ -93,9 +112,9 @@ def read_pairs(path: Path) -> PairSets:
         raise MissingFile(f"{path}: no such file of pairs; {ADVICE}") from None
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DamagedFile(f"{path}: not a whole Parquet file ({error}); {ADVICE}") from None
-    if not any(map(table.schema.equals, (LOGPS, REWARDS))):
+    if not any(map(table.schema.equals, SCHEMAS)):
         names = ", ".join(table.schema.names)
-        expected = " or ".join(", ".join(schema.names) for schema in (LOGPS, REWARDS))
+        expected = " or ".join(", ".join(schema.names) for schema in SCHEMAS)
         raise DamagedFile(
             f"{path}: expected the columns {expected} of pairs, got {names}; {ADVICE}"
         )

@@ -37,7 +37,7 @@ class RewardTrainer(ScoringTrainer):
     UNCALLED = REWARD_METHODS
     args: RewardConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
     _config = RewardConfig
-    _head = REWARD_HEAD
+    head = REWARD_HEAD
     _name = "Reward"
     _tag_names = ("reward-trainer",)
 

@@ -24,6 +24,7 @@ from eval.errors import BadValue
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
 
+KINDS = ("ForSequenceClassification", "ForTokenClassification")  # end names of classes
 logger = logging.get_logger(__name__)
 
 
@@ -34,7 +35,7 @@ class ScoringTrainer(AnswerTrainer):
     """
 
     args: ScoringConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
-    _head: ClassVar[ScoringHead]
+    head: ClassVar[ScoringHead]
 
     @abstractmethod
     def scores(self, model: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -59,8 +60,8 @@ class ScoringTrainer(AnswerTrainer):
         Raises:
             BadValue: the model has no such head, or one of another number of labels.
         """
-        adapters = with_head(peft_config, self._head)
-        load = partial(scoring_model, head=self._head)
+        adapters = with_head(peft_config, self.head)
+        load = partial(scoring_model, head=self.head)
         scorer, own = policy_and_tokenizer(model, tokenizer, adapters, self.args, load=load)
         if has_experts(scorer.config.get_text_config()):
             logger.warning(
@@ -140,12 +141,14 @@ def scoring_model(
     if has_adapters(model) and hasattr(model, "get_base_model"):
         base = base.get_base_model()
     loader = head.loader.__name__
+    kind = loader.removeprefix("AutoModel")
     if base.config.num_labels != head.labels:
         raise BadValue(
             f"the model has num_labels={base.config.num_labels}, expected {head.labels}: load it "
             f"by {loader} with num_labels={head.labels}, or pass its name"
         )
-    if base.get_output_embeddings() is not None:
+    is_other = type(base).__name__.endswith(KINDS) and not type(base).__name__.endswith(kind)
+    if base.get_output_embeddings() is not None or is_other:
         raise BadValue(
             f"the model is a {type(base).__name__}, which has no head that scores {head.scores}: "
             f"load it by {loader}, or pass its name"

@@ -11,6 +11,7 @@ from core.stages.stage import Policy
 if TYPE_CHECKING:  # torch and transformers, see `core.stages.loading`
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from core.models.scorers import ScoringHead
     from core.samplers.policy import PolicySampler, TokenSampler
 
 
@@ -45,12 +46,12 @@ class Answering:
         """The tokenizer of the policy."""
         return self.loading.tokenizer(self.place)
 
-    def scorer(self, seed: int) -> "PreTrainedModel":
-        """Load the model as a reward model; one without a head gets that of a training's seed."""
+    def scorer(self, head: "ScoringHead", seed: int) -> "PreTrainedModel":
+        """Load the model with a head; one without it gets that of a training's seed."""
         from core.stages.training import prepare_torch
 
         prepare_torch(self.threads)
-        return self.loading.scorer(self.place, seed)
+        return self.loading.scorer(self.place, head, seed)
 
     def load(self, loading: Loading) -> "PolicySampler":
         """Load the policy again with other options, and return its sampler."""

@@ -11,7 +11,7 @@ from core.models.builds import build_of, is_trained_here
 from core.paper.page import PREPARED
 from core.settings.resolve import resolve
 from core.settings.resolved import Resolved
-from core.settings.run_settings import LARGEST_SEED
+from core.settings.run_settings import LARGEST_SEED, RunSettings
 from core.stages.answering import Answering
 from core.stages.data import Data
 from core.stages.evaluate import Evaluate, evaluations
@@ -20,7 +20,7 @@ from core.stages.kept_tokens import KeptTokens
 from core.stages.kernels import acting_kernels
 from core.stages.loading import loading_of
 from core.stages.own_answers import OwnAnswers
-from core.stages.pair_quantities import PairQuantities, RewardQuantities
+from core.stages.pair_quantities import PairQuantities, RewardQuantities, SolutionQuantities
 from core.stages.probabilities import Probabilities
 from core.stages.quantities import QuantityStage
 from core.stages.rows import Rows
@@ -29,6 +29,7 @@ from core.stages.stage import Policy, Stage
 from core.stages.start import Chosen, Start
 from core.stages.train import Train
 from eval.errors import BadValue
+from eval.samples.evaluation import Decoding
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,17 @@ class Chain:
                 pairs,
             ),
             (
+                self._claimed_quantities(family.solution_quantities),
+                partial(
+                    SolutionQuantities,
+                    begun=start,
+                    seed=self.seed,
+                    family=family,
+                    config=config,
+                    decoding=solving(run),
+                ),
+            ),
+            (
                 self._claimed_quantities(family.sampler_gaps),
                 partial(SamplerGap, tokens=tokens, bits=family.sampler_bits(config)),
             ),
@@ -229,3 +241,12 @@ class Chain:
         else:
             before = self._preparation_of(name)
         return Chosen(name, before.train if before else None, self.seed)
+
+
+def solving(run: RunSettings) -> Decoding:
+    """Return how a policy samples the solutions that models score."""
+    return Decoding(
+        samples=run.at_k_samples,
+        temperature=run.at_k_temperature,
+        max_tokens=run.eval_max_tokens or ANSWER_TOKENS,
+    )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # torch and transformers, which the plan of a run must not wa
     from torch import device as Device
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from core.models.scorers import ScoringHead
     from core.samplers.policy import PolicySampler, TokenSampler
 
 DTYPES = ("auto", "bfloat16", "float16", "float32")
@@ -171,17 +172,17 @@ class Loading:
             chunk=CHUNK if self.place.type == "cpu" else DEVICE_CHUNK,
         )
 
-    def scorer(self, model: str, seed: int) -> "PreTrainedModel":
-        """Load a reward model by name or folder; the seed draws the head of one without a head.
+    def scorer(self, model: str, head: "ScoringHead", seed: int) -> "PreTrainedModel":
+        """Load a model that scores by name or folder; the seed draws a head that it lacks.
 
         Raises:
             BadValue, DamagedFile, MissingFile, UnknownName: see `load_scorer`.
         """
-        from core.models.scorers import REWARD_HEAD, load_drawn_scorer
+        from core.models.scorers import load_drawn_scorer
 
         self.make_room()
         options = {"dtype": self.dtype, "trust_remote_code": self.trust_code}
-        scorer: Any = load_drawn_scorer(model, REWARD_HEAD, seed, **options)  # Any: half typed
+        scorer: Any = load_drawn_scorer(model, head, seed, **options)  # Any: half typed
         return scorer.eval().to(self.place)
 
     def tokenizer(self, model: str) -> "PreTrainedTokenizerBase":

@@ -1,20 +1,22 @@
-"""The stages of quantities of pairs: under a policy and its start, or by a reward model."""
+"""The stages of quantities that follow from a file of numbers of each pair or solution."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.data.sources import Row
-from core.families.family import SEEN
+from core.families.family import SEEN, Family
 from core.records.pair_files import PairSets, set_of, write_pairs
 from core.rewards.verifiers import spread
 from core.stages.answering import Answering
 from core.stages.data import read_rows, split_rows
 from core.stages.quantities import QuantityStage
+from eval.samples.evaluation import Decoding
 from eval.terminal import say
 
 if TYPE_CHECKING:  # torch, which the plan of a run must not wait for
+    from core.configs.base import BaseConfig
     from core.forward.quantities import Quantity
 
 FILE = "pairs.parquet"
@@ -82,20 +84,79 @@ class RewardQuantities(PairQuantities):
 
     def columns(self, rows: Sequence[Row]) -> dict[str, list[float]]:
         """Return the columns of rewards of a file for these rows."""
+        from core.models.scorers import REWARD_HEAD
         from core.scoring.reward_quantities import pair_rewards, reward_columns
 
         start, trained = (
-            pair_rewards(answering.scorer(self.seed), answering.tokenizer, rows)
+            pair_rewards(answering.scorer(REWARD_HEAD, self.seed), answering.tokenizer, rows)
             for answering in (self.begun, self.answering)
         )
         return reward_columns(start, trained, rows)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SolutionQuantities(PairQuantities):
+    """Quantities of solutions that the starting policy samples and the trained model scores.
+
+    The held-out rows are problems, each of which is solved as `decoding` says, and greedily. The
+    start gives all solutions the score 1.
+
+    Attributes:
+        seed: The seed of the training.
+        decoding: How the solutions are sampled.
+        family: The family of the training, whose trainer says how solutions are read.
+        config: The settings of the training.
+    """
+
+    name = "solutions"
+    seed: int
+    decoding: Decoding
+    family: Family
+    config: "BaseConfig"
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """The inputs of the quantities of pairs, and how solutions are sampled."""
+        return {**super().inputs, "decoding": asdict(self.decoding)}
+
+    def work(self, folder: Path) -> Mapping[str, object]:
+        """Write the numbers of the solutions, and return every quantity by its name."""
+        from core.scoring.solutions import GREEDY, SAMPLED
+
+        _, held_out = split_rows(read_rows(self.data.folder), self.rows)
+        greedy = Decoding(max_tokens=self.decoding.max_tokens)
+        columns = {
+            name: self.solved(held_out, decoding)
+            for name, decoding in ((SAMPLED, self.decoding), (GREEDY, greedy))
+        }
+        write_pairs(folder / FILE, columns)
+        say(f"{self.name}: {self.subject} of {len(held_out)} held-out problems")
+        return derive(columns, self.quantities)
+
+    def solved(self, rows: Sequence[Row], decoding: Decoding) -> dict[str, list[float]]:
+        """Return the columns of solutions of a file for these problems."""
+        from core.scoring.solutions import (
+            draw_solutions,
+            equal_scores,
+            solution_columns,
+            step_scores,
+        )
+
+        solutions = draw_solutions(self.begun.sampler, rows, decoding)
+        start = trained = equal_scores(solutions)
+        if self.answering is not self.begun:
+            trainer: Any = self.family.trainer_class()  # Any: of a family of such scores
+            encoder = trainer.encoder(self.config, self.answering.tokenizer)
+            scorer = self.answering.scorer(trainer.head, self.seed)
+            trained = step_scores(scorer, encoder, solutions)
+        return solution_columns(solutions, {"start": start, "trained": trained})
+
+
 def derive(sets: PairSets, names: Iterable[str], *, at_start: bool = False) -> dict[str, object]:
-    """Return quantities of stored pairs by name, of the trained model or of its start.
+    """Return quantities of stored pairs or solutions by name, of the trained model or its start.
 
     Args:
-        sets: Columns of pairs by the name of their set.
+        sets: Columns of pairs or solutions by the name of their set.
         names: Names of the quantities.
         at_start: Whether the quantities are those of the starting model.
     """
@@ -103,10 +164,17 @@ def derive(sets: PairSets, names: Iterable[str], *, at_start: bool = False) -> d
 
 
 def quantity_of(sets: PairSets, name: str, *, at_start: bool) -> "Quantity":
-    """Return one quantity of stored pairs, see `derive`."""
+    """Return one quantity of stored pairs or solutions, see `derive`."""
     from core.preference.pair_quantities import moved_pairs, pair_quantity
     from core.scoring.reward_quantities import has_rewards, reward_quantity, rewarded_pairs
+    from core.scoring.solution_quantities import (
+        SOLUTION_QUANTITIES,
+        scored_solutions,
+        solution_quantity,
+    )
 
+    if name in SOLUTION_QUANTITIES:
+        return solution_quantity(name, scored_solutions(sets, at_start=at_start))
     columns, own_name = sets[set_of(name)], name.removesuffix(SEEN)
     if has_rewards(columns):
         return reward_quantity(own_name, rewarded_pairs(columns, at_start=at_start))

@@ -219,7 +219,7 @@ def held_out_callback(
     """
     settings = resolved.run
     if resolved.family.gives_rewards:
-        return pair_order_callback(settings, rows)
+        return pair_order_callback(settings, rows if resolved.family.pair_quantities else [])
     tokens = resolved.family.answer_tokens(config) or ANSWER_TOKENS
     decoding = Decoding(
         max_tokens=settings.eval_max_tokens or tokens, temperature=settings.heldout_temperature

@@ -24,11 +24,12 @@ def pair_problems(run: RunRecord) -> Iterator[str]:
     """
     from core.preference.pair_quantities import PAIR_QUANTITIES, QUANTILE_GAP
     from core.scoring.reward_quantities import REWARD_QUANTITIES
+    from core.scoring.solution_quantities import SOLUTION_QUANTITIES
 
     if "pairs" not in run:
         return
     recorded, sets = run.get("probabilities", {}), read_run_pairs(run)
-    of_pairs = {*PAIR_QUANTITIES, QUANTILE_GAP, *REWARD_QUANTITIES}
+    of_pairs = {*PAIR_QUANTITIES, QUANTILE_GAP, *REWARD_QUANTITIES, *SOLUTION_QUANTITIES}
     names = [name for name in recorded if name.removesuffix(SEEN) in of_pairs]
     for name in names:
         if set_of(name) not in sets:

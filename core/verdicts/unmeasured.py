@@ -53,7 +53,7 @@ def quantities_of(paper: Paper) -> set[str]:
         *({*f.probabilities, *f.claimed_probabilities, *f.pair_quantities} for f in families)
     )
     sampled = (
-        {*family.own_answers, *family.kept_tokens, *family.sampler_gaps} for family in families
+        {*f.own_answers, *f.kept_tokens, *f.sampler_gaps, *f.solution_quantities} for f in families
     )
     return of_rows | {name + SEEN for name in of_rows} | set().union(*sampled)
 

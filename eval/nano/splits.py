@@ -12,6 +12,7 @@ from eval.nano.grammar import Grammar
 from eval.nano.ledgers import Ledgers
 from eval.nano.length import Length
 from eval.nano.many import Many
+from eval.nano.running_sums import RunningSums
 from eval.nano.sums import Sums
 from eval.nano.task import Task
 from eval.sets.problem import Answers, Problem
@@ -19,7 +20,8 @@ from eval.sets.problem import Answers, Problem
 SIZES = {"train": 2000, "valid": 400}  # and as many test problems as the task says
 BOUNDS = {"train": 6, "valid": 7, "test": 10}  # tenths of the questions that belong up to a split
 TASKS: dict[str, Task] = {
-    task.name: task for task in (Choice(), Many(), Length(), Sums(), Grammar(), Ledgers())
+    task.name: task
+    for task in (Choice(), Many(), Length(), Sums(), Grammar(), Ledgers(), RunningSums())
 }
 
 

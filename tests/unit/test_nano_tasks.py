@@ -86,6 +86,12 @@ def test_demonstrations_follow_the_law():
         ),
         ("nano-length", "kQ2=", ["99.", "1909-3.", "999."], ["9.", "99", "99.9", "9.9", ""]),
         ("nano-ledgers", "a37g82.g=82a=", ["37", "37g"], ["82", "73", "3", "37g=", ""]),
+        (
+            "nano-digits",
+            "31415929=",
+            ["34894354", "00000004"],
+            ["34894350", "4", "348943544", "a4894354", ""],
+        ),
     ],
 )
 def test_any_right_answer_counts_and_no_other(name, question, right, wrong):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.pages.probabilities import PAIRS_NOTE, REWARDS_NOTE, quantities_tables
+from core.pages.probabilities import PAIRS_NOTE, REWARDS_NOTE, SCORES_NOTE, quantities_tables
 from core.paper.registry import find_paper
 from eval.tables.render import render
 
@@ -59,6 +59,14 @@ def test_quantities_of_rewards_are_explained_and_have_no_unit_of_probabilities()
     (table,) = quantities_tables(find_paper("reward-centering"), runs, "cpu")
     assert "of pairs of answers" in render(table, "md")
     assert REWARDS_NOTE in table.notes
+    assert PAIRS_NOTE not in table.notes
+
+
+def test_quantities_of_scored_solutions_are_explained():
+    runs = [record("prm", 0, **{"solutions/ordered_pairs": 0.6, "steps/as_steps": 0.8})]
+    (table,) = quantities_tables(find_paper("prm"), runs, "cpu")
+    assert "of sampled solutions" in table.caption
+    assert SCORES_NOTE in table.notes
     assert PAIRS_NOTE not in table.notes
 
 

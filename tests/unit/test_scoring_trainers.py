@@ -38,8 +38,14 @@ SOLUTIONS = [
     for a in range(1, 6)
     for b in (3, 4)
 ]
-ROWS = {"Reward": PAIRS, "PRM": SOLUTIONS}
-LABELS = {"Reward": 1, "PRM": 2}
+ANSWERS = [
+    {"prompt": f"{a}+{b}=", "completion": f"{a + b + b % 2}", "label": b % 2 == 0}
+    for a in range(1, 6)
+    for b in (3, 14)
+]
+ROWS = {"Reward": PAIRS, "PRM": SOLUTIONS, "Verifier": ANSWERS}
+LABELS = {"Reward": 1, "PRM": 2, "Verifier": 1}
+CLASSES = {"Reward": "Sequence", "PRM": "Token", "Verifier": "Token"}
 METHODS = tuple(ROWS)
 CLOSE = 1e-5
 CHANGES = {
@@ -47,6 +53,8 @@ CHANGES = {
     "centred": ("Reward", {"center_rewards_coefficient": 0.3}),
     "prm": ("PRM", {}),
     "last step": ("PRM", {"train_on_last_step_only": True}),
+    "verifier": ("Verifier", {}),
+    "values alone": ("Verifier", {"lm_coef": 0.0}),
 }
 
 
@@ -70,13 +78,16 @@ def config(method, folder, **changes):
     return getattr(core, f"{method}Config")(**{**settings, **changes})
 
 
-def classifier(llama, labels=1):
+def classifier(llama, method="Reward"):
     """A classifier whose body has the weights of a language model."""
-    kinds = {1: AutoModelForSequenceClassification, 2: AutoModelForTokenClassification}
+    kinds = {
+        "Sequence": AutoModelForSequenceClassification,
+        "Token": AutoModelForTokenClassification,
+    }
     settings = copy.deepcopy(llama.config)
-    settings.num_labels = labels
+    settings.num_labels = LABELS[method]
     torch.manual_seed(7)
-    made = kinds[labels].from_config(settings)
+    made = kinds[CLASSES[method]].from_config(settings)
     made.model.load_state_dict(llama.model.state_dict())
     return made
 
@@ -88,7 +99,7 @@ def build(build_llama, tiny_tokenizer, tmp_path):
         tokenizer=None, **changes,
     ):  # fmt: skip
         return getattr(core, f"{method}Trainer")(
-            model=model or classifier(build_llama(seed=1), LABELS[method]),
+            model=model or classifier(build_llama(seed=1), method),
             args=config(method, tmp_path, **changes),
             train_dataset=Dataset.from_list(rows or ROWS[method]) if data is None else data,
             eval_dataset=evaluation,
@@ -192,12 +203,14 @@ def test_learned_positions_do_not_move_with_padding():
 
 
 def test_steps_are_scored_as_each_solution_alone(build_llama):
-    model = classifier(build_llama(seed=1), 2).eval()
-    rows = [[7, 8, 9, 1], [7, 8, 5, 5, 5, 1], [9, 1]]
-    with torch.no_grad():
-        found = token_scores(model, *pad_rows(rows, 0))
-        expected = torch.cat([model(torch.tensor([row])).logits[0] for row in rows])
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    """Also of one length, and padded on either side."""
+    model = classifier(build_llama(seed=1), "PRM").eval()
+    for rows in ([[7, 8, 9, 1], [7, 8, 5, 5, 5, 1], [9, 1]], [[7, 8, 9], [7, 5, 1]]):
+        with torch.no_grad():
+            sides = [token_scores(model, *pad_rows(rows, 0, left=left)) for left in (False, True)]
+            expected = torch.cat([model(torch.tensor([row])).logits[0] for row in rows])
+        for found in sides:
+            torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
 def test_the_loss_and_metrics_are_those_of_each_pair_alone(build):
@@ -231,6 +244,82 @@ def test_a_column_of_zeros_trains_as_no_margin(build):
     zeros = [{**row, "margin": 0.0} for row in PAIRS]
     (_, one), (_, other) = (train(build(rows=rows, max_steps=3)) for rows in (PAIRS, zeros))
     assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("coefficient", [0.0, 0.7])
+def test_the_loss_of_a_verifier_is_that_of_each_solution_alone(coefficient, build):
+    trainer = build("Verifier", learning_rate=0.0, lm_coef=coefficient)
+    (log,), _ = train(trainer)
+    model, errors, likelihoods, hits = trainer.model.eval(), [], [], []
+    for row in trainer.train_dataset:
+        ids, labels = (torch.tensor(row[name]) for name in ("input_ids", "labels"))
+        with torch.no_grad():
+            states = model.model(ids[None]).last_hidden_state[0]
+        values = model.score(states)[:, 0]
+        logps = (states @ model.model.embed_tokens.weight.T).log_softmax(-1)
+        for place in (labels != -100).nonzero()[:, 0].tolist():
+            errors.append((values[place] - labels[place]) ** 2)
+            likelihoods.append(-logps[place - 1, ids[place]])
+            hits.append((values[place] >= 0.5) == labels[place])
+    error, nll = (torch.stack(parts).mean().item() for parts in (errors, likelihoods))
+    assert log["loss"] == pytest.approx(error + coefficient * nll, rel=1e-4)
+    assert log["value_loss"] == pytest.approx(error, rel=1e-4)
+    assert log["accuracy"] == pytest.approx(torch.stack(hits).float().mean().item())
+    assert ("lm_loss" in log) == (coefficient > 0)
+    if coefficient:
+        assert log["lm_loss"] == pytest.approx(nll, rel=1e-4)
+
+
+def test_each_token_of_a_solution_has_its_label_and_the_prompt_none(build):
+    rows = [{**ANSWERS[0], "completion": "34", "label": label} for label in (True, False)]
+    trainer = build("Verifier", rows=rows)
+    tokenizer = trainer.processing_class
+    for row, label in zip(trainer.train_dataset, (1, 0), strict=True):
+        assert tokenizer.decode(row["input_ids"]) == "1+3=34<eos>"
+        assert row["labels"] == [-100] * 4 + [label] * 3
+        assert all(type(value) is int for value in row["labels"])
+    cut = build("Verifier", rows=rows, max_length=5).train_dataset
+    assert cut["labels"] == [[-100] * 4 + [1], [-100] * 4 + [0]]
+    turns = [
+        {
+            "prompt": [{"role": "user", "content": row["prompt"]}],
+            "completion": [{"role": "assistant", "content": row["completion"]}],
+            "label": row["label"],
+        }
+        for row in rows
+    ]
+    chat = build("Verifier", rows=turns).train_dataset
+    assert tokenizer.decode(chat[0]["input_ids"]) == "<user>1+3=<assistant>34<eos>"
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"label": 2}, "row 0 of the dataset: label 2 of a solution, expected True or False"),
+        ({"label": None}, "row 0 of the dataset: label None of a solution"),
+        ({"prompt": ""}, "row 0 of the dataset: expected a prompt before the solution"),
+        ({"label": True}, "all labels of train_dataset are 1: expected right and wrong"),
+    ],
+)
+def test_labels_of_solutions_that_cannot_be_learnt_are_refused(changes, line, build):
+    with pytest.raises(BadValue, match=line):
+        build("Verifier", rows=[{**ANSWERS[0], **changes}])
+
+
+def test_a_likelihood_needs_embeddings_that_are_the_head_of_tokens(build, build_llama):
+    model = classifier(build_llama(seed=1, tie_word_embeddings=False), "Verifier")
+    with pytest.raises(BadValue, match=r"lm_coef: the model's embeddings are not its head"):
+        build("Verifier", model=model)
+    logged, _ = train(build("Verifier", model=model, lm_coef=0.0))
+    assert isfinite(logged[0]["loss"])
+
+
+@pytest.mark.parametrize("method", ["PRM", "Verifier"])
+def test_a_classifier_of_whole_texts_is_refused_for_tokens(method, build, build_llama):
+    config = copy.deepcopy(build_llama().config)
+    config.num_labels = LABELS[method]
+    with pytest.raises(BadValue, match="ForSequenceClassification, which has no head that scores"):
+        build(method, model=AutoModelForSequenceClassification.from_config(config))
 
 
 @pytest.mark.parametrize("margin", [nan, None, "0.5", inf, True])
@@ -504,7 +593,7 @@ def test_a_language_model_by_name_gets_a_head_of_the_seed(
 
 @pytest.mark.parametrize("method", METHODS)
 def test_models_without_the_head_are_refused(method, build, build_llama):
-    other = classifier(build_llama(), 3 - LABELS[method])
+    other = classifier(build_llama(), "PRM" if method != "PRM" else "Reward")
     line = f"num_labels={3 - LABELS[method]}, expected {LABELS[method]}: load it"
     with pytest.raises(BadValue, match=line):
         build(method, model=other)

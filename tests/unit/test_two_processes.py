@@ -12,7 +12,11 @@ from core.settings.memory import states
 from core.settings.run_settings import LAUNCHES
 
 BOUND = 4e-5
-CLASSIFIERS = {"reward": "SequenceClassification", "prm": "TokenClassification"}
+CLASSIFIERS = {
+    "reward": "SequenceClassification",
+    "prm": "TokenClassification",
+    "verifier": "TokenClassification",
+}
 PLACES = {
     "ddp": ("DistributedDataParallel", "", ""),
     "fsdp2": ("FSDPLlamaFor{}", "(Shard(dim=0),)", ""),

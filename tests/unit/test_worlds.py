@@ -7,6 +7,7 @@ import pytest
 from core.families.worlds import POCKET, WORLDS, find_world, world_of_regime
 from core.models.builds import UNTRAINED, build_of, untrained_seed
 from core.models.load import load_policy, load_tokenizer
+from core.paper import cite
 from core.settings.effective import effective
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
@@ -19,6 +20,7 @@ from papers.llama_2_margin import PAPER as LLAMA_2_MARGIN
 from papers.lora import PAPER as LORA
 from papers.nca import PAPER as NCA
 from papers.ppo import PAPER as PPO
+from papers.prm import PAPER as PRM
 from papers.reward_centering import PAPER as REWARD_CENTERING
 from papers.rloo import PAPER as RLOO
 
@@ -30,10 +32,22 @@ def chain(paper, regime, seed, **changes):
     return Chain(resolve(replace(paper, arms=arms, claims=())), seed)
 
 
+def cited(**settings):
+    """Return the paper of models of steps with other citations."""
+    return replace(PRM, config=(cite("elsewhere", **settings),), trl_index={}, trl_reasons=())
+
+
 def papers_and_change(settings):
     """Return two papers whose main arm trains in a regime, and a change of their loss."""
     if "steps_per_generation" in settings:
         return (DAPO, DR_GRPO), {"loss_type": "dr_grpo"}
+    if "step_separator" in settings:
+        return (PRM, cited(learning_rate=3.0)), {"train_on_last_step_only": True}
+    if settings["data"] == "prepared:digits-solutions":
+        return (
+            replace(cited(), family="verifier"),
+            replace(cited(max_length=5), family="verifier"),
+        ), {"lm_coef": 0.5}
     if settings["data"].startswith("prepared:"):
         return (NCA, DPO), {"loss_type": "hinge"}
     if "pairs" in settings["data"]:

@@ -328,6 +328,10 @@ SCORED = {
         }
         for i in range(10, 26)
     ],
+    "Verifier": [
+        {"prompt": f"{i}+{i}=", "completion": f"{2 * i}" * (1 + i % 3), "label": i % 2 > 0}
+        for i in range(10, 26)
+    ],
 }
 
 
@@ -422,6 +426,7 @@ CASES = {
         "Reward", AutoModelForSequenceClassification, 1, center_rewards_coefficient=0.1
     ),
     "prm": scoring("PRM", AutoModelForTokenClassification, 2),
+    "verifier": scoring("Verifier", AutoModelForTokenClassification, 1, lm_coef=0.0),
     "online": online("OnlineDPO"),
     "exploring": online("XPO", alpha=0.1),
     "against a mixture": online("NashMD", beta=0.1),

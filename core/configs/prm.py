@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from transformers import PreTrainedTokenizerBase
-
 from core.configs.reference_free_config import SMOOTHED_TOKENS
 from core.configs.reward import ScoringConfig
-from core.data.labelled_steps import StepEncoder
 from core.option import option
 
 
@@ -32,13 +29,3 @@ class PRMConfig(ScoringConfig):
     )
     step_separator: str = option("\n", "Text that ends each step; its last token has the label.")
     train_on_last_step_only: bool = option(False, "Train on the label of the last step alone.")
-
-    def encoder(self, tokenizer: PreTrainedTokenizerBase, *, last_only: bool) -> StepEncoder:
-        """Return the function that encodes rows, with labels of the last step alone or of all."""
-        return StepEncoder(
-            tokenizer=tokenizer,
-            separator=self.step_separator,
-            max_completion_length=self.max_completion_length,
-            max_length=self.max_length,
-            last_only=last_only,
-        )
