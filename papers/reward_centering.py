@@ -9,8 +9,8 @@ Where the sources disagree, and what is not the paper's here:
 - The heads are those that transformers draws. They have no bias: an offset of the rewards comes
   from the hidden states.
 - The world's reward models have 300 updates here, not 150, after which the one without the penalty
-  ordered 76 % of the clear pairs of seed 100, and 95 % after 300. The accuracy jumps at another step
-  in each training: on the seeds 100 and 101 it differs by up to 10 points between the arms.
+  ordered 76 % of the clear pairs of seed 100, and 95 % after 300. The accuracy jumps at another
+  step in each training: on the seeds 100 and 101 it differs by up to 10 points between the arms.
 - That the penalty brings the rewards nearer to 0 could hardly come out otherwise, as it is their
   square: the verdicts on their mean and on their agreement tell how much of it 0.01 does.
 - Every seed has a start, pairs and a head of its own. The text whose reward is compared over seeds

@@ -1,7 +1,6 @@
 """Accuracies of solutions that a score or a vote chooses among many, from stored scores of each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import comb
 from typing import NamedTuple
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 from core.forward.quantities import Quantity, ratio_of_sums
 from core.scoring.solutions import GREEDY, MODELS, NO_ANSWER, SAMPLED
 from eval.errors import BadValue
+from eval.stats.estimates import best_of_k
 
 BEST = 5  # solutions of the highest scores that vote
 ORDER = "solutions/ordered_pairs"
@@ -78,24 +78,10 @@ def mean(values: Tensor) -> Ratio:
 
 
 def best_of(solutions: ScoredSolutions, n: int) -> Ratio:
-    """Return the chance that the solution of the highest score among any n has a right answer.
-
-    It is exact over all subsets: with the chance C(r, n) / C(K, n) the highest score of n of K
-    solutions is at most the r-th lowest. Solutions of equal scores share their chance.
-
-    Raises:
-        BadValue: there are fewer than n solutions.
-    """
-    total = solutions.score.shape[1]
-    check_subset(n, total)
-    chances = []
-    for scores, is_right in zip(solutions.score, solutions.is_answered, strict=True):
-        _, group, sizes = scores.unique(return_inverse=True, return_counts=True)
-        right = torch.zeros(len(sizes)).double().index_add(0, group, is_right) / sizes
-        ends = [0, *sizes.cumsum(0).tolist()]
-        at_most = [comb(end, n) / comb(total, n) for end in ends]
-        chances.append(torch.tensor(at_most).double().diff() @ right)
-    return mean(torch.stack(chances))
+    """Return how often the best scored of any n solutions is right, see `best_of_k`."""
+    check_subset(n, solutions.score.shape[1])
+    pairs = zip(solutions.score.tolist(), solutions.is_answered.bool().tolist(), strict=True)
+    return mean(torch.tensor([best_of_k(scores, right, n) for scores, right in pairs]).double())
 
 
 def check_subset(n: int, total: int) -> None:
