@@ -108,7 +108,8 @@ def identical_trainings(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str
     """Yield a line for trainings of different arms or seeds with equal weights, samples or curves.
 
     Sampled answers that training has not changed at all are reported as well. Weights and samples
-    of trainings that diverged are not compared: none of their weights is a number. Curves are those
+    of trainings that diverged are not compared: none of their weights is a number. Samples that are
+    all right are not compared either, and a reward model has none. Curves are those
     of the trained weights, so runs that save different averages of them may have equal curves.
     """
     first: dict[Hashable, RunRecord] = {}
@@ -119,7 +120,7 @@ def identical_trainings(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str
         saved = run["config"].get("weights", {"value": LIVE})["value"]
         curves = (run["curves"], saved)
         parts: dict[str, object] = {"weights": run["train"]["weights"], "curves": curves}
-        if run["scores"]:  # a reward model has no answers
+        if any(row["value"] < 100 for row in run["scores"]):  # right answers are often alike
             parts["samples"] = [with_texts(row)["digest"] for row in run["scores"]]
         compared = {"curves": curves} if has_diverged(run) else parts
         for name, part in compared.items():

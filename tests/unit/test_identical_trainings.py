@@ -45,6 +45,14 @@ def test_runs_that_save_different_weights_of_one_training_have_its_curves():
     assert " its curves are those of " in line
 
 
+@pytest.mark.parametrize(("value", "said"), [(99.0, 1), (100.0, 0)])
+def test_equal_samples_are_reported_unless_all_are_right(value, said):
+    rows = [{"value": value, "digest": "s"}]
+    runs = [{**record(seed, weights=f"{seed}", noise=seed), "scores": rows} for seed in (20, 21)]
+    lines = list(identical_trainings(PAPER, runs))
+    assert [" its samples are those of " in line for line in lines] == [True] * said
+
+
 def test_weights_of_trainings_that_diverged_are_not_compared_and_their_curves_are():
     """None of their weights is a number, so that they are equal whatever the seed."""
     diverged = [record(seed, norms=LOSSES[:1], noise=seed) for seed in (20, 21)]
