@@ -14,6 +14,9 @@ Where the sources disagree, and what is not the paper's here:
   step is right if no step up to it is wrong.
 - A vote of 16 is the mean over four draws from 64 solutions of a problem, at temperature 0.7 in
   place of 1. The error of traces is measured on the pick of a weighted vote of 4.
+- At that temperature a vote of 16 is right less often than the greedy solution in the world
+  `digits`, by 0 to 13 points in each seed: by this `rm-vote-beats-majority` ends as it does,
+  whatever the reward model adds to a vote.
 - Abstention by the mass of a vote needs no reward model: it is judged on the same solutions.
 - Whether a predicted label agrees is judged at a probability of 1/2.
 """
