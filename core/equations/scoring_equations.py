@@ -1,4 +1,4 @@
-"""Losses of rewards of pairs and of labels of steps beside their equations in plain numbers."""
+"""Losses of rewards of pairs, of labels of steps and of values, beside their equations."""
 
 from itertools import product
 from math import exp, fsum, log
@@ -6,7 +6,7 @@ from math import exp, fsum, log
 import torch
 
 from core.equations.advantage_equations import Numbers, error
-from core.losses.scoring import PAIR_TERMS, PairRewards, pair_losses, step_labels
+from core.losses.scoring import PAIR_TERMS, PairRewards, pair_losses, step_labels, token_value
 
 REWARDS = (-2.5, -0.3, 0.0, 0.6, 3.0)  # of chosen and of rejected answers
 MARGINS = (None, 0.0, 1 / 3, 3.0, -0.7)
@@ -48,4 +48,16 @@ def step_errors() -> Numbers:
             [log(fsum(map(exp, row))) - row[label] for row in LOGITS],
         )
         for label in (0, 1)
+    ]
+
+
+def value_errors() -> Numbers:
+    """Return the error of the loss of a value of a token with each label."""
+    values = torch.tensor(REWARDS, dtype=torch.float64)
+    return [
+        error(
+            token_value(values, torch.full_like(values, label)),
+            [value * value - 2 * value * label + label * label for value in REWARDS],
+        )
+        for label in (0.0, 1.0)
     ]

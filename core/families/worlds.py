@@ -122,8 +122,8 @@ ROWS = (
         preparations=nano_rewards.STARTS["digits"],
         bases=nano.BASES,
         cannot_show=(
-            "pairs of one kind with a known order, on which nobody disagrees, and no model that is "
-            "trained by the rewards"
+            "the order of pairs and the verdict on steps are known, so that nobody disagrees on "
+            "them, and no model is trained by the scores"
         ),
     ),
     World(

@@ -171,6 +171,11 @@ LAWS: tuple[Claim, ...] = (
         "equations.scoring_equations:step_errors",
     ),
     _equal(
+        "token-values",
+        "The value of a token costs its squared distance from the label of the solution.",
+        "equations.scoring_equations:value_errors",
+    ),
+    _equal(
         "online-pairs",
         "The loss of a sampled pair is that of its paper's equation, XPO's with its bonus.",
         "equations.online_equations:online_errors",

@@ -144,59 +144,55 @@ class Chain:
     @property
     def quantity_pairs(self) -> list[list[QuantityStage]]:
         """The stages of quantities of probabilities: a pair of before and after for each kind."""
-        run, family = self.resolved.run, self.resolved.family
-        if self.train is None or not run.heldout_problems:
+        rows = self.resolved.run.heldout_problems
+        if self.train is None or not rows:
             return []
-        data, rows = self.train.data, run.heldout_problems
         start, trained = (
-            Answering(policy, loading_of(self.resolved), run.threads)
+            Answering(policy, loading_of(self.resolved), self.resolved.run.threads)
             for policy in (self.start, self.train)
         )
-        config = self.resolved.preview()
-        tokens = family.answer_tokens(config) or ANSWER_TOKENS
-        of_pairs, pairs = family.pair_quantities, partial(PairQuantities, begun=start)
-        if family.gives_rewards:
-            pairs = partial(RewardQuantities, begun=start, seed=self.seed)
-        kinds: list[tuple[tuple[str, ...], Callable[..., QuantityStage]]] = [
-            (
-                (*family.probabilities, *self._claimed_quantities(family.claimed_probabilities)),
-                Probabilities,
-            ),
-            (
-                self._claimed_quantities(family.own_answers),
-                partial(OwnAnswers, begun=start, tokens=tokens),
-            ),
-            (
-                self._claimed_quantities(family.kept_tokens),
-                partial(KeptTokens, begun=start, tokens=tokens, sampling=family.truncation(config)),
-            ),
-            (
-                self._claimed_quantities((*of_pairs, *(name + SEEN for name in of_pairs))),
-                pairs,
-            ),
-            (
-                self._claimed_quantities(family.solution_quantities),
-                partial(
-                    SolutionQuantities,
-                    begun=start,
-                    seed=self.seed,
-                    family=family,
-                    config=config,
-                    decoding=solving(run),
-                ),
-            ),
-            (
-                self._claimed_quantities(family.sampler_gaps),
-                partial(SamplerGap, tokens=tokens, bits=family.sampler_bits(config)),
-            ),
-        ]
         return [
             [
-                make(answering=policy, data=data, rows=rows, quantities=names)
+                make(answering=policy, data=self.train.data, rows=rows, quantities=names)
                 for policy in (start, trained)
             ]
-            for names, make in kinds
+            for names, make in self.quantity_kinds(start)
             if names
+        ]
+
+    def quantity_kinds(
+        self, start: Answering
+    ) -> list[tuple[tuple[str, ...], Callable[..., QuantityStage]]]:
+        """Return the names of quantities of each kind, and what makes a stage that measures them.
+
+        Args:
+            start: The starting policy.
+        """
+        family, config = self.resolved.family, self.resolved.preview()
+        claimed, of_pairs = self._claimed_quantities, family.pair_quantities
+        tokens = family.answer_tokens(config) or ANSWER_TOKENS
+        pairs = partial(PairQuantities, begun=start)
+        if family.gives_rewards:
+            pairs = partial(RewardQuantities, begun=start, seed=self.seed)
+        solutions = partial(
+            SolutionQuantities,
+            begun=start,
+            seed=self.seed,
+            family=family,
+            config=config,
+            decoding=decoding_of_solutions(self.resolved.run),
+        )
+        kept = partial(KeptTokens, begun=start, sampling=family.truncation(config))
+        return [
+            ((*family.probabilities, *claimed(family.claimed_probabilities)), Probabilities),
+            (claimed(family.own_answers), partial(OwnAnswers, begun=start, tokens=tokens)),
+            (claimed(family.kept_tokens), partial(kept, tokens=tokens)),
+            (claimed((*of_pairs, *(name + SEEN for name in of_pairs))), pairs),
+            (claimed(family.solution_quantities), solutions),
+            (
+                claimed(family.sampler_gaps),
+                partial(SamplerGap, tokens=tokens, bits=family.sampler_bits(config)),
+            ),
         ]
 
     @property
@@ -243,7 +239,7 @@ class Chain:
         return Chosen(name, before.train if before else None, self.seed)
 
 
-def solving(run: RunSettings) -> Decoding:
+def decoding_of_solutions(run: RunSettings) -> Decoding:
     """Return how a policy samples the solutions that models score."""
     return Decoding(
         samples=run.at_k_samples,

@@ -163,7 +163,7 @@ def test_experts_without_the_loss_are_warned_about(kind, changes, coefficient, w
 
 
 REFUSING = {"OnlineDPOTrainer", "XPOTrainer", "NashMDTrainer", "SSDTrainer"}
-SCORING = {"RewardTrainer", "PRMTrainer"}  # of classifiers, which return none
+SCORING = {"RewardTrainer", "PRMTrainer", "VerifierTrainer"}  # of classifiers, which return none
 TRAINERS = [n for n in core.__all__ if n.endswith("Trainer") and n not in REFUSING | SCORING]
 
 

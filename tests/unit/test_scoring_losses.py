@@ -101,7 +101,7 @@ def test_laws_of_reward_models():
 
 
 def test_laws_notice_every_change_of_these_losses():
-    laws = [law for law in LAWS if law.slug in ("pair-rewards", "step-labels")]
+    laws = [law for law in LAWS if law.slug in ("pair-rewards", "step-labels", "token-values")]
     changes = [mutant for mutant in mutants() if mutant.module == "scoring"]
     assert len(changes) >= 3
     for mutant in changes:
