@@ -11,8 +11,6 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-import torch
-
 from eval.sandbox.inside import kernel
 
 Job = TypeVar("Job")
@@ -21,8 +19,10 @@ Result = TypeVar("Result")
 FORKS = sys.platform == "linux"  # elsewhere forking a process with threads may not work
 
 
-def map_on_cores(work: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[Result]:
-    """Yield `work(job)` of each job in order, computed in as many processes as torch has threads.
+def map_on_cores(
+    work: Callable[[Job], Result], jobs: Sequence[Job], processes: int
+) -> Iterator[Result]:
+    """Yield `work(job)` of each job in order, computed in so many processes.
 
     Each process is a fork of this one: it has the model without receiving it, and changes that
     `work` makes there are lost. If each job brings its own random generator, the results do not
@@ -31,7 +31,7 @@ def map_on_cores(work: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator
     Raises:
         BrokenProcessPool: a process was killed, as when memory runs out.
     """
-    processes = min(torch.get_num_threads(), len(jobs)) if FORKS else 1
+    processes = min(processes, len(jobs)) if FORKS else 1
     if processes < 2:
         yield from map(work, jobs)
         return
@@ -50,7 +50,9 @@ class WorkerTask:
 
 def init_worker(work: Callable[..., object]) -> None:
     """Set up a forked worker: one thread, default Ctrl-C handling, killed when its parent ends."""
-    torch.set_num_threads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if torch := sys.modules.get("torch"):  # else it reads the variable when it is imported
+        torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
     WorkerTask.work = staticmethod(work)

@@ -1,5 +1,6 @@
 """The checks of `repro check`: modules, records, samples, reports and regressions."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
     def check_one(entry: Entry) -> tuple[list[str], frozenset[str]]:
         return check_paper(entry, passed, regrader), passed.found
 
-    checked = map_on_cores(check_one, chosen)
+    checked = map_on_cores(check_one, chosen, len(os.sched_getaffinity(0)))
     for entry in track("check", chosen, lambda entry: entry.slug):
         problems[entry.slug], found = next(checked)
         passed.add(found)

@@ -22,7 +22,7 @@ torch.set_num_threads(2)
 def work(job):
     os.write(1, b"%d\\n" % os.getpid())  # one write: the copies share the pipe
     time.sleep(600)
-list(map_on_cores(work, [1, 2]))
+list(map_on_cores(work, [1, 2], 2))
 """
 
 
@@ -34,27 +34,27 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def test_results_come_in_order_from_as_many_processes_as_threads():
-    found = list(map_on_cores(lambda job: (job, os.getpid(), torch.get_num_threads()), range(9)))
+def test_results_come_in_order_from_processes_of_one_thread():
+    found = list(map_on_cores(lambda job: (job, os.getpid(), torch.get_num_threads()), range(9), 2))
     assert [job for job, *_ in found] == list(range(9))
     assert os.getpid() not in {pid for _, pid, _ in found}
     assert {threads for *_, threads in found} == {1}
     assert torch.get_num_threads() == 2
 
 
-def test_one_thread_needs_no_other_process():
-    torch.set_num_threads(1)
-    assert set(map_on_cores(lambda _: os.getpid(), range(3))) == {os.getpid()}
+def test_one_process_or_one_job_is_this_one():
+    for jobs, processes in ((3, 1), (1, 2)):
+        assert set(map_on_cores(lambda _: os.getpid(), range(jobs), processes)) == {os.getpid()}
 
 
 def test_an_error_of_a_job_is_raised():
     with pytest.raises(ZeroDivisionError):
-        list(map_on_cores(lambda job: 1 / job, [1, 0]))
+        list(map_on_cores(lambda job: 1 / job, [1, 0], 2))
 
 
 def test_a_killed_process_is_an_error_and_not_waited_for():
     with pytest.raises(BrokenProcessPool):
-        list(map_on_cores(lambda _: os.kill(os.getpid(), signal.SIGKILL), [1, 2]))
+        list(map_on_cores(lambda _: os.kill(os.getpid(), signal.SIGKILL), [1, 2], 2))
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

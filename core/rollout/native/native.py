@@ -93,7 +93,11 @@ class NativeEngine:
             yield from self.decode(prompt_groups, sampling, seeds)
             return
         shares = [prompt_groups[start::processes] for start in range(processes)]
-        for share in map_on_cores(lambda part: list(self.decode(part, sampling, seeds)), shares):
+
+        def decoded(share: Sequence[Group]) -> list[tuple[int, SampledCompletion]]:
+            return list(self.decode(share, sampling, seeds))
+
+        for share in map_on_cores(decoded, shares, processes):
             yield from share
 
     def slow_reason(self) -> str | None:
