@@ -109,8 +109,8 @@ def identical_trainings(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str
 
     Sampled answers that training has not changed at all are reported as well. Weights and samples
     of trainings that diverged are not compared: none of their weights is a number. Samples that are
-    all right are not compared either, and a reward model has none. Curves are those
-    of the trained weights, so runs that save different averages of them may have equal curves.
+    all right are not compared either, and a reward model has none. Curves are those of the trained
+    weights, so runs that save different averages of them may have equal curves.
     """
     first: dict[Hashable, RunRecord] = {}
     for run in runs:

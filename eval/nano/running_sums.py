@@ -44,7 +44,7 @@ def judge_sums(question: str, solution: str) -> JudgedSums:
 
 
 class RunningSums:
-    """Eight digits, `31415929=`; the solution is their running sums, `34890514`.
+    """Eight digits, `31415929=`; the solution is their running sums, `34894354`.
 
     A solution may have a right answer in spite of wrong steps.
     """
