@@ -22,7 +22,8 @@ class SolutionScorers(Offline, Protocol):
 
     gives_rewards = True
     unused = (
-        *("rewards", "heldout_every", "heldout_target"),
+        *Offline.unused,
+        *("heldout_every", "heldout_target"),
         *(name for name in OF_ANSWERS if name not in SAMPLED),
     )
     solution_quantities = (

@@ -223,6 +223,11 @@ def test_a_setting_that_nothing_reads_is_refused(paper, arguments, message):
         resolve(paper, arguments=arguments)
 
 
+@pytest.mark.parametrize("name", ["weights", "average_lag"])
+def test_weights_are_averaged_in_fine_tuning_alone(name):
+    assert [family.name for family in FAMILIES.values() if name not in family.unused] == ["sft"]
+
+
 def test_a_field_of_a_training_is_refused_where_nothing_is_trained():
     with pytest.raises(BadValue, match=r"learning_rate=0\.1: nothing is trained here"):
         resolve(SCORED, arguments=("learning_rate=0.1",)).preview()
