@@ -4,6 +4,7 @@ import io
 import re
 from contextlib import redirect_stdout
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from random import Random
 
@@ -20,7 +21,6 @@ from eval.pocket.steps import evaluate, step_verdicts
 from eval.pocket.suites import ALONE, DRAWS, PAIRED, SIZES, STORIES, SUITES, drafts, owning_split
 from eval.pocket.suites import pocket_problems as problems
 
-EVERY = [(suite, made) for suite in SUITES for made in drafts(suite, "valid")]
 CELLS = [
     *((suite, "valid", 0) for suite in SUITES),
     *(("pocket-math", "test", draw) for draw in (0, DRAWS - 1)),
@@ -28,7 +28,18 @@ CELLS = [
     ("pocket-cmath", "test", 0),
     ("pocket-gsm8k", "test", 0),
 ]
-IN_MATH = [made for suite, made in EVERY if suite == "pocket-math"]
+
+
+@cache
+def every_draft():
+    return [(suite, made) for suite in SUITES for made in drafts(suite, "valid")]
+
+
+def in_math():
+    return [made for suite, made in every_draft() if suite == "pocket-math"]
+
+
+FROM_EVERY = st.deferred(lambda: st.sampled_from(every_draft()))
 
 
 @pytest.mark.parametrize(("suite", "split", "draw"), CELLS)
@@ -84,7 +95,7 @@ def test_order_of_sums_and_products_changes_no_form():
 @pytest.mark.parametrize("known", [True, False])
 def test_every_step_of_every_solution_is_right(known):
     """Without the solution a judge cannot know a pair: there the exercises are judged."""
-    for suite, made in EVERY:
+    for suite, made in every_draft():
         if known or suite == "pocket-math":
             lines = made.solution if known else None
             verdicts = step_verdicts(made.question, made.answer, made.solution, lines)
@@ -93,13 +104,13 @@ def test_every_step_of_every_solution_is_right(known):
 
 
 def test_solution_and_transcript_are_graded_right():
-    for _, made in EVERY[::7]:
+    for _, made in every_draft()[::7]:
         for text in (made.solution, made.transcript):
             assert grade(text, made.answer, made.language).correct is True, text
 
 
 def test_every_program_prints_the_answer():
-    for _, made in EVERY[::3]:
+    for _, made in every_draft()[::3]:
         printed = io.StringIO()
         with redirect_stdout(printed):
             exec(made.plan.program, {})  # the generator's own program
@@ -114,7 +125,7 @@ def test_an_expression_is_worked_out_as_python_does(seed, level):
 
 
 def test_an_equation_holds_for_its_answer():
-    for made in IN_MATH:
+    for made in in_math():
         if made.kind == "equation":
             left, right = re.findall(r"\$([^$]* = \d+)\$", made.question)[0].split(" = ")
             times = re.sub(r"(\d)(?=[x(])", r"\1*", left)
@@ -122,12 +133,12 @@ def test_an_equation_holds_for_its_answer():
 
 
 def test_levels_are_the_lines_of_the_solution():
-    for suite, made in EVERY:
+    for suite, made in every_draft():
         assert made.level == len(made.solution.splitlines()) - 1, suite
-    assert {made.level for made in IN_MATH} == {2, 3, 4, 5}
+    assert {made.level for made in in_math()} == {2, 3, 4, 5}
 
 
-@given(st.sampled_from(EVERY), st.integers(0, 10**9))
+@given(FROM_EVERY, st.integers(0, 10**9))
 def test_labels_of_a_fallible_solution_are_exact(case, seed):
     """What the solver says of its lines is what a judge with the right solution says."""
     _, made = case
@@ -141,7 +152,7 @@ def test_labels_of_a_fallible_solution_are_exact(case, seed):
     ]
 
 
-@given(st.sampled_from(EVERY))
+@given(FROM_EVERY)
 def test_a_solver_without_mistakes_writes_the_right_solution(case):
     made = case[1]
     told = Solver(errs=lambda _k, _c, _r: False, language=made.language).solve(made)
@@ -149,7 +160,7 @@ def test_a_solver_without_mistakes_writes_the_right_solution(case):
     assert all(right for _, right in told.lines)
 
 
-@given(st.sampled_from(EVERY), st.data())
+@given(FROM_EVERY, st.data())
 def test_another_result_makes_its_step_wrong(case, data):
     made = case[1]
     lines = made.solution.split("\n")

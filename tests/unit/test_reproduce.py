@@ -9,7 +9,7 @@ from core.claims import Claim, late
 from core.families.table import FAMILIES, listed_families
 from core.pages.families import family_files
 from core.paper.registry import entries, find_paper
-from core.records.places import Shelf, results
+from core.records.places import Shelf, record_files, results
 from core.records.record import latest, read_records, standard
 from core.records.schema import claims_of, runs_of, tunings_of
 from core.run.reproduce import (
@@ -54,9 +54,8 @@ OTHER = Claim(
 UNHEARD = Claim("unheard", "More.", late("unheard").of("rft") > late("reward").of("grpo"))
 
 
-def judged_papers():
-    """The papers with published verdicts on runs at `cpu`."""
-    return [slug for slug in entries() if claims_of(standard(read_records(slug)), "cpu")]
+def recorded_papers():
+    return [slug for slug in entries() if record_files(slug)]
 
 
 @pytest.fixture
@@ -160,10 +159,11 @@ def test_runs_that_records_tell_of_are_not_run_again_for_new_verdicts(tmp_path, 
     assert {one["id"]: one["verdict"] for one in claims_record()["verdicts"]} == verdicts
 
 
-@pytest.mark.parametrize("slug", judged_papers())
+@pytest.mark.parametrize("slug", recorded_papers())
 def test_what_is_published_is_only_judged_again(slug):
     """Also where a claim missed a gate on the trial seed, so that its arms have no runs."""
-    assert is_judged(find_paper(slug), "cpu", len(LOOKS))
+    published = claims_of(standard(read_records(slug)), "cpu")
+    assert is_judged(find_paper(slug), "cpu", len(LOOKS)) or not published
 
 
 def test_a_paper_whose_claims_compare_no_runs_has_nothing_to_run():

@@ -514,28 +514,28 @@ def packs(model):
     return can_pack(model, {f"{part}_mask": torch.ones(1, 1) for part in PARTS})
 
 
-def work(folder, out, rank, environment):
+def work(folder, out, rank, environment, cases):
     """One of two processes; each writes what it saw."""
     os.environ.update(environment, RANK=str(rank), LOCAL_RANK=str(rank))
     torch.set_num_threads(1)
     gc.collect()
     gc.freeze()  # else the full collection that ends each training takes most of its time
-    torch.save({case: run(case, folder, out, processes=2) for case in CASES}, out / f"{rank}.pt")
+    torch.save({case: run(case, folder, out, processes=2) for case in cases}, out / f"{rank}.pt")
     torch.distributed.destroy_process_group()
 
 
-def launch(name, folder):
+def launch(name, folder, cases):
     """What each of two processes saw, started as `accelerate launch` would with our file."""
     out = folder / name
     for attempt in ("first", "second"):
-        codes = started(name, folder, out / attempt)
+        codes = started(name, folder, out / attempt, cases)
         if min(codes) >= 0:  # else torch itself died, as seen once in its gathers over gloo
             break
     assert codes == [0, 0], codes
     return [torch.load(out / attempt / f"{rank}.pt") for rank in (0, 1)]
 
 
-def started(name, folder, out):
+def started(name, folder, out, cases):
     """Exit codes of both processes."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -544,7 +544,10 @@ def started(name, folder, out):
     context = get_context("forkserver")
     context.set_forkserver_preload(["core.trainers.grpo", "core.trainers.sft"])
     out.mkdir(parents=True)
-    pair = [context.Process(target=work, args=(folder, out, r, environment)) for r in (0, 1)]
+    pair = [
+        context.Process(target=work, args=(folder, out, rank, environment, cases))
+        for rank in (0, 1)
+    ]
     for process in pair:
         process.start()
     for process in pair:
