@@ -196,6 +196,9 @@ MISTAKES: Mapping[str, Callable[[int, int, int], Mistake | None]] = {
     "%": mistake_of_remainder,
 }
 
+# The kinds of mistakes that make the result of a step wrong, and not what was read.
+MISTAKES_OF_RESULTS = frozenset({"carry", "product", "quotient", "remainder", "reduction"})
+
 
 def without_repeats(lines: Iterable[Line], right_lines: tuple[str, ...]) -> Iterator[Line]:
     """Yield the lines, each marked right at most as often as the right solution has it."""
