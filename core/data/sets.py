@@ -24,7 +24,7 @@ from eval.nano.random_tables import COUNTS, pair_answers
 from eval.nano.splits import SIZES, TASKS, held_out_answers
 from eval.nano.task import Task
 from eval.pocket import GENERATOR_VERSION
-from eval.pocket.revisions import pair_below, revised_pair
+from eval.pocket.revisions import revised_pair
 from eval.pocket.suites import SUITES
 from eval.registered import find_row
 
@@ -214,7 +214,6 @@ ROWS = (
     pocket_demonstration_set("pocket-demonstrations", WORKED_STYLES),
     pocket_demonstration_set("pocket-fallible", FALLIBLE),
     pocket_pair_set("pocket-revised", revised_pair, 2297),
-    pocket_pair_set("pocket-below", pair_below, 1646),
     *(data_set for task in TASKS.values() for data_set in nano(task)),
     graded_pair_set("nano-digits-pairs"),
     # Margins of Llama 2 (arXiv 2307.09288 table 27) by grade.

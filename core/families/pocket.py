@@ -52,7 +52,17 @@ PAIRS: Settings = {
     "per_device_train_batch_size": 32,
     "max_steps": 72,
 }
-REGIMES: Mapping[str, Settings] = {"pairs": PAIRS}
+# Worked solutions against revisions with one step wrong. The rate was fixed on DPO with seed 100,
+# whose start solves 50 % of GSM8K in the pocket world: after 40 steps 61 % at 1e-4, 38 % at 2e-4
+# and 23 % at 4e-4. Each orders 97 % of the held-out pairs.
+REVISED: Settings = {
+    **PAIRS,
+    "data": "pocket-revised",
+    "optim": "adamw_torch",
+    "beta": 0.1,
+    "max_steps": 40,
+}
+REGIMES: Mapping[str, Settings] = {"pairs": PAIRS, "revised": REVISED}
 # A right answer against a wrong one of eight sampled from the start of a seed.
 PREPARATIONS: Mapping[str, Settings] = {
     "pocket-pairs": {

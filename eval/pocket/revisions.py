@@ -68,12 +68,3 @@ def revised_pair(draft: Draft, random: Random) -> tuple[str, str] | None:
     """Return the right solution and a random revision; None for a problem without revisions."""
     found = next(revisions(draft, random), None)
     return None if found is None else (draft.solution, found[1])
-
-
-def pair_below(draft: Draft, random: Random) -> tuple[str, str] | None:
-    """Return two random revisions, that with the later mistake first; None if there are not two."""
-    found = dict(revisions(draft, random))
-    if len(found) < 2:
-        return None
-    first, second = sorted(random.sample(sorted(found), 2))
-    return found[second], found[first]
