@@ -16,7 +16,7 @@ from core.data.nano_rows import demonstration_rows, graded_rows, pair_rows
 from core.data.pair_columns import GRADE, MARGIN
 from core.data.pocket_demonstrations import FALLIBLE, pocket_demonstrations
 from core.data.pocket_demonstrations import WORKED as WORKED_STYLES
-from core.data.pocket_pairs import Pairing, pocket_pairs
+from core.data.pocket_pairs import revised_pairs
 from core.data.sources import File, Generated, Hub, Problems, Source, outline
 from eval.nano import NANO_VERSION
 from eval.nano.graded_pairs import held_out_pairs, training_pairs
@@ -24,7 +24,6 @@ from eval.nano.random_tables import COUNTS, pair_answers
 from eval.nano.splits import SIZES, TASKS, held_out_answers
 from eval.nano.task import Task
 from eval.pocket import GENERATOR_VERSION
-from eval.pocket.revisions import revised_pair
 from eval.pocket.suites import SUITES
 from eval.registered import find_row
 
@@ -75,7 +74,7 @@ MESSAGES = ("messages",)
 TEXT = ("text",)
 FILES, HUB = (".jsonl", ".jsonl.gz"), "hub:"  # suffixes of own files, prefix of own hub data sets
 POCKET = ("pocket-gsm8k", "pocket-math")  # English only: the Chinese suites stay unseen
-POCKET_PAIRED = 1200  # problems of each benchmark that training pairs are made of
+REVISED = 1200  # problems of each benchmark whose solutions are revised to train on
 
 
 def pocket(
@@ -104,15 +103,15 @@ def pocket_demonstration_set(name: str, styles: tuple[str, ...]) -> DataSet:
     return DataSet(name=name, n=4 * 6000, source=source)
 
 
-def pocket_pair_set(name: str, pairing: Pairing, n: int) -> DataSet:
-    """Return `n` pairs of answers to problems of the pocket world, drawn by the seed.
+def revised_pair_set(name: str, n: int) -> DataSet:
+    """Return `n` pairs of a worked solution and a revision of it, with the mistakes of the seed.
 
-    They are the pairs of the first `POCKET_PAIRED` problems of each benchmark; pairs of its
-    held-out problems are held out.
+    Training pairs are of the first `REVISED` problems of each benchmark, held-out pairs of all
+    validation problems.
     """
-    make = partial(pocket_pairs, POCKET, pairing, "train", POCKET_PAIRED)
-    hold_out = partial(pocket_pairs, POCKET, pairing, "valid", None)
-    text = f"{pairing.__name__} of {POCKET_PAIRED} problems, pocket {GENERATOR_VERSION[:16]}"
+    make = partial(revised_pairs, POCKET, "train", REVISED)
+    hold_out = partial(revised_pairs, POCKET, "valid", None)
+    text = f"revisions of {REVISED} problems, pocket {GENERATOR_VERSION[:16]}"
     source = Generated(make, text, hold_out=hold_out)
     return DataSet(name=name, columns=(*WORKED, *PAIRS), n=n, source=source)
 
@@ -213,7 +212,7 @@ ROWS = (
     pocket("pocket-few-programs", POCKET, "program", first=150),
     pocket_demonstration_set("pocket-demonstrations", WORKED_STYLES),
     pocket_demonstration_set("pocket-fallible", FALLIBLE),
-    pocket_pair_set("pocket-revised", revised_pair, 2297),
+    revised_pair_set("pocket-revised", 2297),
     *(data_set for task in TASKS.values() for data_set in nano(task)),
     graded_pair_set("nano-digits-pairs"),
     # Margins of Llama 2 (arXiv 2307.09288 table 27) by grade.

@@ -52,13 +52,19 @@ PAIRS: Settings = {
     "per_device_train_batch_size": 32,
     "max_steps": 72,
 }
-# Worked solutions against revisions with one step wrong. The rate was fixed on DPO with seed 100,
-# whose start solves 50 % of GSM8K in the pocket world: after 40 steps 61 % at 1e-4, 38 % at 2e-4
-# and 23 % at 4e-4. Each orders 97 % of the held-out pairs.
+# Worked solutions against revisions with one step wrong. The rate was fixed on DPO with seed 100.
+# Accuracy on GSM8K in the pocket world, log-probabilities of held-out answers less those at the
+# start (nats), and pairs whose chosen answer is the likelier one:
+#
+#     rate   accuracy  chosen  rejected  in order
+#     start      50 %                        84 %
+#     1e-4       61 %    +0.1      -5.5      98 %
+#     2e-4       38 %    -1.4     -10.8      98 %
+#     4e-4       23 %    -4.9     -18.8      98 %
 REVISED: Settings = {
     **PAIRS,
     "data": "pocket-revised",
-    "optim": "adamw_torch",
+    "optim": "adamw_torch",  # whatever a paper cites, as all else of the optimizer
     "beta": 0.1,
     "max_steps": 40,
 }

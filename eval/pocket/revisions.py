@@ -1,6 +1,5 @@
 """Revisions: a worked solution with one step calculated wrongly, and its value carried through."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
@@ -14,7 +13,7 @@ WRONG_STEPS = 2  # the calculation, and the boxed answer
 
 @dataclass
 class OneMistake:
-    """Decisions of a solver of which one alone is a mistake, of a result and not of reading.
+    """Decides which results a solver gets wrong: one alone. It reads every step as it is.
 
     Attributes:
         place: index of the mistake among the decisions about results; -1 for no mistake.
@@ -33,11 +32,11 @@ class OneMistake:
 
 
 def solve_with(draft: Draft, errs: OneMistake) -> str:
-    """Return the text of a solution with the mistake."""
+    """Return the text of the solution whose mistakes `errs` decides on."""
     return Solver(errs=errs, language=draft.language).solve(draft).text
 
 
-def mistakes(draft: Draft) -> range:
+def mistake_places(draft: Draft) -> range:
     """Return the places at which the right solution of a problem could have a wrong result."""
     errs = OneMistake(-1)
     solve_with(draft, errs)
@@ -47,7 +46,7 @@ def mistakes(draft: Draft) -> range:
 def revision(draft: Draft, place: int) -> str | None:
     """Return the solution with a wrong result at a place; None unless that is its only wrong step.
 
-    The other equations are right for the numbers that they have, and the answer is wrong.
+    Its other equations hold for the numbers in them, and its answer is wrong.
     """
     text = solve_with(draft, OneMistake(place))
     verdicts = [is_right for _, is_right in step_verdicts(draft.question, draft.answer, text)]
@@ -55,16 +54,8 @@ def revision(draft: Draft, place: int) -> str | None:
     return text if is_revision else None
 
 
-def revisions(draft: Draft, random: Random) -> Iterator[tuple[int, str]]:
-    """Yield the revisions of a problem with their places, in random order."""
-    places = mistakes(draft)
-    for place in random.sample(places, len(places)):
-        text = revision(draft, place)
-        if text is not None:
-            yield place, text
-
-
-def revised_pair(draft: Draft, random: Random) -> tuple[str, str] | None:
-    """Return the right solution and a random revision; None for a problem without revisions."""
-    found = next(revisions(draft, random), None)
-    return None if found is None else (draft.solution, found[1])
+def random_revision(draft: Draft, random: Random) -> str | None:
+    """Return a random revision of a problem's solution; None if it has none."""
+    places = mistake_places(draft)
+    found = (revision(draft, place) for place in random.sample(places, len(places)))
+    return next((text for text in found if text is not None), None)

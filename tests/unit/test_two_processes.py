@@ -13,6 +13,11 @@ from core.settings.memory import states
 from core.settings.run_settings import LAUNCHES
 
 BOUND = 4e-5
+# Which weights lie where does not depend on the loss: quick runs train one alone.
+OTHER_LOSSES = LOSS_TYPES.keys() - {"grpo"}
+ONE_LOSS = [
+    pytest.param(case, marks=pytest.mark.long) if case in OTHER_LOSSES else case for case in CASES
+]
 CLASSIFIERS = {
     "reward": "SequenceClassification",
     "prm": "TokenClassification",
@@ -37,10 +42,10 @@ def folder(build_llama, tiny_tokenizer, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cases(request):
-    """The cases of the tests that are selected."""
+    """All but the other losses, and of these the ones whose tests are selected."""
     parameters = [getattr(item, "callspec", None) for item in request.session.items]
     selected = {found.params.get("case") for found in parameters if found is not None}
-    return [case for case in CASES if case in selected]
+    return [case for case in CASES if case not in OTHER_LOSSES or case in selected]
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +53,6 @@ def alone(folder, cases):
     return {case: run(case, folder, folder / "one") for case in cases}
 
 
-# Which weights lie where does not depend on the loss: in quick runs one of them is trained.
-ONE_LOSS = [
-    pytest.param(case, marks=pytest.mark.long) if case in LOSS_TYPES and case != "grpo" else case
-    for case in CASES
-]
 ALL_BUT_ZERO1 = [launch for launch in LAUNCHES if launch != "zero1"]
 
 

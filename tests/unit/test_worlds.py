@@ -87,6 +87,14 @@ def test_papers_of_pairs_share_those_of_a_start_in_the_pocket_world():
     assert (resolved.world, resolved.values["beta"].value) == (POCKET, 2.0)
 
 
+def test_papers_of_one_loss_have_one_training_on_revised_solutions():
+    """DPO cites another optimizer than NCA does."""
+    one, other = (chain(p, "revised", 1, loss_type="sigmoid") for p in (DPO, NCA))
+    assert one.train.key == other.train.key
+    assert chain(NCA, "revised", 1).train.key != one.train.key
+    assert chain(DPO, "revised", 2).train.key != one.train.key
+
+
 def test_what_stands_beside_a_regime_in_a_profile_acts_and_an_arm_with_a_regime_is_without_it():
     beside = {"regime": "choice-pairs", "beta": 0.7, "heldout_every": 8}
     arms = {"dpo": {}, "other": {"regime": "choice-pairs"}}
