@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from core.configs.sft import SFTConfig
     from core.configs.tpo import TPOConfig
+    from core.configs.uniform_diffusion import UniformDiffusionConfig
     from core.configs.verifier import VerifierConfig
     from core.data.chatml import (
         is_conversational,
@@ -34,6 +35,21 @@ if TYPE_CHECKING:
         maybe_convert_to_chatml,
     )
     from core.data.mixture import get_dataset
+    from core.diffusion.denoising import UniformDiffusionTrainer
+    from core.distillation.distillation import DistillationTrainer
+    from core.distillation.distillation_config import DistillationConfig
+    from core.distillation.gkd import GKDTrainer
+    from core.distillation.gkd_config import GKDConfig
+    from core.distillation.gold import GOLDTrainer
+    from core.distillation.gold_config import GOLDConfig
+    from core.distillation.iw_opd import IWOPDTrainer
+    from core.distillation.iw_opd_config import IWOPDConfig
+    from core.distillation.minillm import MiniLLMTrainer
+    from core.distillation.minillm_config import MiniLLMConfig
+    from core.distillation.sdft import SDFTTrainer
+    from core.distillation.sdft_config import SDFTConfig
+    from core.distillation.sdpo import SDPOTrainer
+    from core.distillation.sdpo_config import SDPOConfig
     from core.distillation.ssd import SSDTrainer
     from core.distillation.ssd_config import SSDConfig
     from core.preference.bco import BCOTrainer
@@ -68,10 +84,20 @@ __all__ = [
     "DPOConfig",
     "DPOTrainer",
     "DatasetMixtureConfig",
+    "DistillationConfig",
+    "DistillationTrainer",
+    "GKDConfig",
+    "GKDTrainer",
+    "GOLDConfig",
+    "GOLDTrainer",
     "GRPOConfig",
     "GRPOTrainer",
+    "IWOPDConfig",
+    "IWOPDTrainer",
     "KTOConfig",
     "KTOTrainer",
+    "MiniLLMConfig",
+    "MiniLLMTrainer",
     "ModelConfig",
     "NashMDConfig",
     "NashMDTrainer",
@@ -87,6 +113,10 @@ __all__ = [
     "RLOOTrainer",
     "RewardConfig",
     "RewardTrainer",
+    "SDFTConfig",
+    "SDFTTrainer",
+    "SDPOConfig",
+    "SDPOTrainer",
     "SFTConfig",
     "SFTTrainer",
     "SSDConfig",
@@ -95,6 +125,8 @@ __all__ = [
     "TPOConfig",
     "TPOTrainer",
     "TrlParser",
+    "UniformDiffusionConfig",
+    "UniformDiffusionTrainer",
     "VerifierConfig",
     "VerifierTrainer",
     "XPOConfig",
@@ -118,10 +150,20 @@ _HOMES = {
     "DPOConfig": "core.configs.dpo",
     "DPOTrainer": "core.preference.dpo",
     "DatasetMixtureConfig": "core.configs.script",
+    "DistillationConfig": "core.distillation.distillation_config",
+    "DistillationTrainer": "core.distillation.distillation",
+    "GKDConfig": "core.distillation.gkd_config",
+    "GKDTrainer": "core.distillation.gkd",
+    "GOLDConfig": "core.distillation.gold_config",
+    "GOLDTrainer": "core.distillation.gold",
     "GRPOConfig": "core.configs.grpo",
     "GRPOTrainer": "core.trainers.grpo",
+    "IWOPDConfig": "core.distillation.iw_opd_config",
+    "IWOPDTrainer": "core.distillation.iw_opd",
     "KTOConfig": "core.configs.kto",
     "KTOTrainer": "core.preference.kto",
+    "MiniLLMConfig": "core.distillation.minillm_config",
+    "MiniLLMTrainer": "core.distillation.minillm",
     "ModelConfig": "core.configs.script",
     "NashMDConfig": "core.preference.online_config",
     "NashMDTrainer": "core.preference.nash_md",
@@ -137,6 +179,10 @@ _HOMES = {
     "RLOOTrainer": "core.trainers.rloo",
     "RewardConfig": "core.configs.reward",
     "RewardTrainer": "core.scoring.reward",
+    "SDFTConfig": "core.distillation.sdft_config",
+    "SDFTTrainer": "core.distillation.sdft",
+    "SDPOConfig": "core.distillation.sdpo_config",
+    "SDPOTrainer": "core.distillation.sdpo",
     "SFTConfig": "core.configs.sft",
     "SFTTrainer": "core.trainers.sft",
     "SSDConfig": "core.distillation.ssd_config",
@@ -145,6 +191,8 @@ _HOMES = {
     "TPOConfig": "core.configs.tpo",
     "TPOTrainer": "core.preference.tpo",
     "TrlParser": "core.configs.parser",
+    "UniformDiffusionConfig": "core.configs.uniform_diffusion",
+    "UniformDiffusionTrainer": "core.diffusion.denoising",
     "VerifierConfig": "core.configs.verifier",
     "VerifierTrainer": "core.scoring.verifier",
     "XPOConfig": "core.preference.online_config",

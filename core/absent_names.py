@@ -4,15 +4,10 @@ from collections.abc import Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from types import ModuleType
 
-NO_TRAINER = (
-    "GRPO, RLOO, PPO, A2PO, DPO, CPO, ORPO, TPO, KTO, BCO, OnlineDPO, XPO, NashMD, SSD, SFT, "
-    "Reward, PRM and Verifier have trainers here"
-)
 CALLBACK = "pass TRL's own as a callback: `from trl import` it"
 CHAT = "set the tokenizer's chat template before the trainer is built: `from trl import` it"
 DATA = "it works on datasets alone: `from trl import` it"
 ABSENT: Mapping[str, str] = {  # names of TRL's that nothing here stands for, each with what to do
-    **dict.fromkeys(("DistillationConfig", "DistillationTrainer"), NO_TRAINER),
     **dict.fromkeys(("RichProgressCallback", "WeaveCallback"), CALLBACK),
     "LogCompletionsCallback": "set log_completions=True in GRPOConfig",
     "SyncRefModelCallback": "set sync_ref_model=True in GRPOConfig",

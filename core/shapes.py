@@ -15,6 +15,7 @@ BT = Float[Tensor, "B T"]
 BT1 = Float[Tensor, "B #T"]  # one value per token (B, T) or per completion (B, 1)
 BTV = Float[Tensor, "B T V"]
 N = Float[Tensor, "N"]
+N1 = Float[Tensor, "N 1"]
 NF = Float[Tensor, "N F"]
 NV = Float[Tensor, "N V"]
 NS = Float[Tensor, "N S"]

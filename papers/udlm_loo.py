@@ -11,20 +11,29 @@ Where the sources disagree, and what is not the paper's here:
   prediction.
 - The denoiser's logits are those of the network plus log(1 + K alpha / (1 - alpha)) at the noisy
   token; with `model_prediction="mean"` they are those of the network.
+- The trainer here has neither the left-to-right loss nor the conditioning on an own prediction.
+- The world of the runs is ours: texts of 16 symbols of a Markov chain on 8. The network is not told
+  the level of noise. Texts are drawn in 32 steps of the reverse process. The rate is the better one
+  for the losses of both arms; at half of it, after 600 updates, the two trial seeds have the same
+  sign, +0.01 and +0.10.
 - No numeric result was at hand.
 """
 
-from core.claims import Claim, Untestable, law
+from math import log
+
+from core.claims import Claim, Expected, final, law, probability
 from core.paper import Paper, cite
 
 NOISE = "core.laws.uniform_noise"
+DISTANCE, LOSS = probability("bigrams/distance"), final("loss")
+LEARNT = log(8) / 2  # half of the loss of a network that knows no more than the symbols
 
 PAPER = Paper(
     slug="udlm-loo",
     title="Uniform Diffusion Models Revisited: Leave-One-Out Denoiser and Absorbing State "
     "Reformulation",
     arxiv="2605.22765",
-    family="sft",
+    family="diffusion",
     config=(
         cite("TRL's example", learning_rate=1.5e-4, adam_beta2=0.99, weight_decay=1e-4),
         cite("TRL's example", warmup_steps=25, max_steps=800, per_device_train_batch_size=8),
@@ -32,7 +41,8 @@ PAPER = Paper(
     ),
     model="google/diffusiongemma-26B-A4B-it",
     data="sudoku",
-    not_run="no trainer here denoises tokens: its models read and write a text in both directions",
+    arms={"loo": {}, "mean": {"model_prediction": "mean"}},
+    profiles={"cpu": {"regime": "canvas"}},
     claims=(
         Claim(
             "loo-bayes",
@@ -47,7 +57,11 @@ PAPER = Paper(
         Claim(
             "loo-generation",
             "Trained equally long, the leave-one-out posterior gives samples closer to the data.",
-            Untestable("no trainer here denoises tokens, and none samples a text by denoising"),
+            DISTANCE.of("loo") < DISTANCE.of("mean"),
+            mechanism="learning signal",
+            healthy=(),
+            acts=(LOSS.of("loo") <= LEARNT, LOSS.of("mean") <= LEARNT),
+            expects=Expected(effect=-0.1, spread=0.07),
         ),
     ),
 )

@@ -89,6 +89,28 @@ def environment():
     os.environ.update(before)
 
 
+@pytest.fixture(autouse=True)
+def arithmetic():
+    """A test leaves torch's arithmetic as it was: the tests after it compare bits."""
+    before = torch_arithmetic()
+    yield
+    assert torch_arithmetic() == before
+
+
+def torch_arithmetic():
+    return {
+        "dtype": torch.get_default_dtype(),
+        "precision of products": torch.get_float32_matmul_precision(),
+        "precision": torch.backends.fp32_precision,
+        "precision of CPU products": torch.backends.mkldnn.matmul.fp32_precision,
+        "threads": torch.get_num_threads(),
+        "autocast": torch.is_autocast_enabled("cpu"),
+        "type of autocast": torch.get_autocast_dtype("cpu"),
+        "gradients": torch.is_grad_enabled(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+    }
+
+
 @pytest.fixture(scope="module", autouse=True)
 def kept():
     """Leave what is there before a file out of garbage collections: each training ends with a full

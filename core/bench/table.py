@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import cast
 
 import torch
@@ -12,7 +13,7 @@ from core.bench.gpu import bench_gpu, check_gpu
 from core.bench.growth import bench_growth
 from core.bench.large import bench_large
 from core.bench.measure import Measure
-from core.bench.preference import bench_preference
+from core.bench.pocket_steps import bench_steps
 from core.bench.rollout import bench_rollout
 from core.bench.sandbox import bench_sandbox
 from core.bench.step import bench_step
@@ -30,7 +31,10 @@ BENCHES: Mapping[str, Callable[[], list[Measure]]] = {
     "step": bench_step,
     "training": bench_training,
     "large": bench_large,
-    "preference": bench_preference,
+    "preference": partial(bench_steps, "preference"),
+    "sft": partial(bench_steps, "sft"),
+    "reward": partial(bench_steps, "reward"),
+    "distillation": partial(bench_steps, "distillation"),
     "growth": bench_growth,
     "sandbox": bench_sandbox,
     "eval": bench_evaluation,

@@ -7,6 +7,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import PreTrainedTokenizerFast
 
+CHAT = "{% for message in messages %}{{ message.content }} {% endfor %}"
 PAD, END, UNKNOWN = SPECIAL = ("<pad>", "<end>", "<unknown>")  # no word may begin with one
 
 
@@ -19,7 +20,11 @@ def word_tokenizer(vocabulary: int, end: str = END) -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(WordLevel({t: i for i, t in enumerate(tokens)}, unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = Whitespace()
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token=PAD, eos_token=end, unk_token=UNKNOWN
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        eos_token=end,
+        unk_token=UNKNOWN,
+        chat_template=CHAT,
     )
 
 

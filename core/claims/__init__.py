@@ -35,6 +35,7 @@ from core.claims.measures import START, Measure
 from core.claims.needs import BadClaim, MissingMeasure, Need, Record, Runs
 from core.claims.outcomes import at_k, gain_at_k, probability, score
 from core.claims.thresholds import completions_to, mean_along, steps_to, tokens_to, when
+from core.claims.win_rates import win_rate
 
 __all__ = [
     "START",
@@ -86,4 +87,5 @@ __all__ = [
     "tokens_to",
     "when",
     "whole",
+    "win_rate",
 ]

@@ -15,7 +15,7 @@ from core.claims.needs import BadClaim, Need
 MECHANISMS = (
     "learning signal", "clipping", "sequence ratios", "length", "entropy", "groups without signal",
     "baselines", "several rewards", "KL", "off-policy correction", "reuse of rollouts", "sampling",
-    "data", "preferences", "adapters", "averaged weights",
+    "data", "preferences", "adapters", "averaged weights", "distillation",
 )  # fmt: skip
 
 

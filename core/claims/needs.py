@@ -24,12 +24,12 @@ class MissingMeasure(ReproError, LookupError):
 class Need:
     """A curve, score or other content that a record must hold.
 
-    A curve is named by its metric, a score and samples by their benchmark, probabilities by the
-    quantity that is computed from them. Of a score, `how` is its metric, mode and temperature, and
-    `by` the field of the problems by which it is split.
+    A curve is named by its metric, a score, samples and texts of answers by their benchmark,
+    probabilities by the quantity that is computed from them. Of a score, `how` is its metric, mode
+    and temperature, and `by` the field of the problems by which it is split.
     """
 
-    kind: Literal["curve", "score", "samples", "probabilities", "setting"]
+    kind: Literal["curve", "score", "samples", "probabilities", "setting", "texts"]
     name: str
     how: tuple[str, str, float] = ("top1", "cot", 0.0)
     by: str = ""

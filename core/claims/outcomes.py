@@ -50,16 +50,16 @@ class Score(Measure):
         return self.read(record, START), self.read(record, arm)
 
     def read(self, record: Record, arm: str) -> float:
-        """Return the mean of the arm's scores, or of the starting model's for `start`.
-
-        A run without training has one set of scores, which are those of its starting model.
-        """
-        untrained = record.get("train", {}).get("steps") == 0
-        key = "start_scores" if arm == START and not untrained else "scores"
-        rows = {row["mirrors"]: row for row in record[key] if how_of(row) == self.how}
+        """Return the mean of the arm's scores, or of the starting model's for `start`."""
+        key, rows = scores_of(record, arm), self.rows(record, arm)
         source = key if self == Score(self.benchmarks) else f"{self} in {key}"
         groups = rows if self.part is None else groups_of(rows, *self.part)
         return _mean_of(self.benchmarks, groups, lambda group: group["value"], record, arm, source)
+
+    def rows(self, record: Record, arm: str) -> dict[str, Record]:
+        """Return the scores of an arm with this metric, mode and temperature, by benchmark."""
+        rows = record[scores_of(record, arm)]
+        return {row["mirrors"]: row for row in rows if how_of(row) == self.how}
 
 
 @dataclass(frozen=True)
@@ -147,6 +147,15 @@ class Probability(Measure):
         if quantity is None:
             raise missing(record, arm, f"probabilities {self.name!r}")
         return quantity["before" if arm == START else "after"]
+
+
+def scores_of(record: Record, arm: str) -> str:
+    """Return the field of a record that has the scores of `arm`, or of `start`.
+
+    A run without training has one set of scores, which are those of its starting model.
+    """
+    untrained = record.get("train", {}).get("steps") == 0
+    return "start_scores" if arm == START and not untrained else "scores"
 
 
 def groups_of(rows: Mapping[str, Record], field: str, value: str) -> dict[str, Record]:

@@ -65,6 +65,11 @@ def show_benchmarks(model: str, options: EvaluationOptions) -> None:
     loading = options.loading
     sizes = {name: find_benchmark(name).n for name in printed}
     refuse_parts(printed, {name: min(n, options.limit or n) for name, n in sizes.items()})
+    rater = None
+    if options.scorer is not None:
+        from core.evaluate.rater import load_rater
+
+        rater = load_rater(model_named(options.scorer), loading, options.step_separator)
     scores = score_model(
         model,
         options.names,
@@ -76,6 +81,7 @@ def show_benchmarks(model: str, options: EvaluationOptions) -> None:
         service=options.service,
         out=options.out,
         loading=loading,
+        rater=rater,
     )
     return show_scores(scores, printed, as_json=options.as_json)
 

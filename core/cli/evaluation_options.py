@@ -20,12 +20,13 @@ ASKED = {"model", "mode", "system_prompt", "chat_template"}
 DRAWN = {"samples", "temperature", "top_p", "seed", "max_tokens"} | ASKED
 SCORED = {"benchmarks", "data", "limit", "reported", "out", "as_json"}
 LOADED = {"dtype", "device", "batch_size"}
+RATED = {"scorer", "step_separator"}
 TAKES = {
     "contamination": {"contamination", "benchmarks", "data", "as_json"},
     "power": {"power", "benchmarks", "samples", "seeds", "rate", "seed_spread", "limit", "as_json"},
     "lm_eval": {"lm_eval", "model", "data", "limit", "seed", "as_json"} | LOADED,
-    "server": {"server", "api", "api_key_env"} | DRAWN | SCORED,
-    "benchmarks": {"top_k", "engine", "serve", "tensor_parallel"} | DRAWN | SCORED | LOADED,
+    "server": {"server", "api", "api_key_env"} | DRAWN | SCORED | RATED,
+    "benchmarks": {"top_k", "engine", "serve", "tensor_parallel"} | DRAWN | SCORED | LOADED | RATED,
 }
 
 
@@ -65,6 +66,19 @@ class EvaluationOptions:
         typer.Option(
             metavar="plain|FILE",
             help="In place of the model's own: a plain one for base models, or a Jinja file.",
+        ),
+    ] = None
+    scorer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="With --samples: a reward model, verifier or model of steps that rates answers.",
+        ),
+    ] = None
+    step_separator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="With a --scorer of steps: what ends each; default: a line break."
         ),
     ] = None
     max_tokens: Annotated[
@@ -150,6 +164,13 @@ class EvaluationOptions:
         if not self.names or len(set(self.names)) < len(self.names):
             raise BadValue(
                 f"what to score: {self.names}: expected different names joined by commas"
+            )
+
+        if self.scorer is None and self.step_separator is not None:
+            raise BadValue(f"--step-separator {self.step_separator!r} goes with --scorer")
+        if self.scorer is not None and self.samples == 1:
+            raise BadValue(
+                f"--scorer {self.scorer} chooses among answers: give --samples of at least 2"
             )
 
     @property

@@ -99,7 +99,7 @@ def print_plan(resolved: "Resolved", run_plan: "Plan") -> None:
         print_columns((title, ""), [(k, v) for k, v in fields.items() if v is not None])
     if resolved.paper.not_run:
         print_text(f"\nnot run here: {resolved.paper.not_run}")
-    if untestable := untested_claims(resolved):
+    if untestable := untested_claims(resolved, resolved.arguments):
         print_text()
         print_columns(("claim without a verdict at these settings", "why"), untestable.items())
     if run_plan.visible:

@@ -47,7 +47,7 @@ def family_fields(family: Family) -> dict[str, str]:
         'config=(cite("unstated", learning_rate=1e-6),)': family.trains,
         "rewards=(Accuracy(),)": has_rewards,
         data_field(family): family.trains,
-        'benchmarks=("gsm8k", "math")': not family.gives_rewards,
+        'benchmarks=("gsm8k", "math")': not (family.gives_rewards or family.gives_texts),
     }
     return {
         "names": "Paper, cite" if family.trains else "Paper",

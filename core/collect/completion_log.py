@@ -3,6 +3,7 @@
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import SupportsFloat, TypedDict
 from urllib.parse import quote
 
@@ -105,14 +106,14 @@ class CompletionLog:
         self,
         prompts: Sequence[Completion],
         completions: Sequence[Completion],
-        rewards: Mapping[str, Sequence[float]],
-        extra: Mapping[str, Sequence[object]],
-        advantages: Sequence[float] | Sequence[Sequence[float]],
+        rewards: Mapping[str, Sequence[float]] = MappingProxyType({}),
+        extra: Mapping[str, Sequence[object]] = MappingProxyType({}),
+        advantages: Sequence[float] | Sequence[Sequence[float]] | None = None,
     ) -> None:
         """Append the rows of a rollout; the oldest rows beyond `size` are dropped.
 
-        A column that lacks values gets None. A reward or extra column with the name of another
-        column gets a prefix.
+        A column that lacks values gets None; without `advantages` there is no column of them. A
+        reward or extra column with the name of another column gets a prefix.
         """
         self.rewards = [prefix_if_taken(OWN_COLUMNS, name, "reward/") for name in rewards]
         names_in_use = (*OWN_COLUMNS, *self.rewards)
@@ -124,7 +125,7 @@ class CompletionLog:
                 prefix_if_taken(names_in_use, name, "extra/"): values
                 for name, values in extra.items()
             },
-            "advantage": advantages,
+            **({} if advantages is None else {"advantage": advantages}),
         }
         before, n = len(self.columns["prompt"]), len(prompts)
         for name in dict.fromkeys([*self.columns, *rows]):
@@ -162,11 +163,12 @@ class CompletionLog:
     def show(self, step: int, rows: int) -> None:
         """Print the first `rows` completions to stderr."""
         table = Table(title=f"{self.name} completions at step {step}".strip(), show_lines=True)
-        for name in ("prompt", "completion", *self.rewards, "advantage"):
+        numbered = [name for name in (*self.rewards, "advantage") if name in self.columns]
+        for name in ("prompt", "completion", *numbered):
             table.add_column(name)
         for row in self.frame(step).head(rows).to_dict("records"):
             texts = (completion_text(row["prompt"]), completion_text(row["completion"]))
-            numbers = (format_number(row[name]) for name in (*self.rewards, "advantage"))
+            numbers = (format_number(row[name]) for name in numbered)
             # As texts: rich would read the brackets of a string as markup.
             table.add_row(*(Text(visible(cell)) for cell in (*texts, *numbers)))
         Console(stderr=True).print(table)

@@ -155,6 +155,11 @@ class BaseConfig(TrainingArguments):
         return cast("AcceleratorConfig", self.accelerator_config)
 
     @classmethod
+    def settable(cls) -> frozenset[str]:
+        """Return the names of the fields that act, without those of `UNSUPPORTED`."""
+        return frozenset(field.name for field in fields(cls) if field.init) - cls.UNSUPPORTED.keys()
+
+    @classmethod
     def without_alias(cls, name: str, value: object) -> object:
         """Return the choice that a value is an alias of, or the value itself."""
         spelling = value.lower() if isinstance(value, str) else value

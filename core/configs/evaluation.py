@@ -17,6 +17,11 @@ class EvaluationConfig(BaseConfig):
         {"disable_tqdm", "output_dir", "report_to", "run_name", "save_total_limit", "seed"}
     )
 
+    @classmethod
+    def settable(cls) -> frozenset[str]:
+        """Return the names of `ACTS` and `SAID`."""
+        return cls.ACTS | cls.SAID
+
     def check_fields(self) -> None:
         """Check the fields as of every trainer, and refuse those that only a training uses.
 

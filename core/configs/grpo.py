@@ -132,6 +132,11 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
         return self.beta != 0.0
 
     @property
+    def least_group(self) -> int:
+        """Smallest number of completions of a prompt that the estimator can compare."""
+        return ESTIMATORS[self.advantage_estimator].least_group
+
+    @property
     def reward_kl(self) -> float:
         """Weight of the KL in the reward."""
         return self.kl_coef
@@ -246,13 +251,12 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
         Raises:
             BadValue: there are such settings.
         """
-        row = ESTIMATORS[self.advantage_estimator]
         self.refuse_idle("advantage_estimator", ESTIMATORS)
-        if self.num_generations < row.least_group:
+        if self.num_generations < self.least_group:
             raise BadValue(
                 f"num_generations={self.num_generations}: advantage_estimator="
                 f"{self.advantage_estimator!r} compares completions of a prompt, expected at least "
-                f"{row.least_group}"
+                f"{self.least_group}"
             )
         if self.penalises_kl and self.reward_kl:
             raise BadValue(

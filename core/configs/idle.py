@@ -72,7 +72,12 @@ IDLE: tuple[Idle, ...] = (
     Idle(("rollout_bits",), lambda c: c.rollout_bits is None),
     Idle(("compare_sampler",), lambda c: not c.compare_sampler or c.use_vllm or c.alters_weights),
     Idle(("keep_sampling_mask",), lambda c: not c.keep_sampling_mask),
-    Idle(("epsilon", "epsilon_high"), ratio_is_one),
+    Idle(("epsilon", "epsilon_high", "distillation_is_clip"), ratio_is_one),
+    Idle(
+        ("distillation_topk", "distillation_add_tail"),
+        lambda c: c.distillation_mode != "topk_logits",
+    ),
+    Idle(("teacher_update_rate", "teacher_sync_steps"), lambda c: c.teacher_model_kind != "ema"),
     Idle(("delta",), lambda c: ratio_is_one(c) and (c.delta is None or c.delta >= 1)),
     Idle(("use_bias_correction_kl",), lambda c: not c.penalises_kl),
     Idle(("kl_estimator",), lambda c: not (c.penalises_kl and c.is_set("kl_estimator"))),

@@ -15,6 +15,7 @@ from core.configs.engines import (
     resolve_engine,
 )
 from core.configs.generation_keywords import check_keywords, check_sampling, sampling_settings
+from core.configs.loss_traits import LossTraits
 from core.configs.sampler import SamplerConfig
 from core.losses.selection import SELECTIONS
 from core.option import choice, option
@@ -25,7 +26,7 @@ NO_HUB = "nothing is uploaded"
 
 
 @dataclass
-class RolloutConfig(SamplerConfig, BaseConfig):
+class RolloutConfig(LossTraits, SamplerConfig, BaseConfig):
     """Settings that on-policy methods share: generation, engine, groups, rewards, the reference.
 
     `rollout_policy`, `rollout_engine`, `rollout_selection`, `selection_*`, `prompt_retirement` and
@@ -181,26 +182,6 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         self.check_sampler(self)
 
     @property
-    def completions_per_row(self) -> int:
-        """Completions that `per_device_train_batch_size` counts as one: those of a pair, or 1."""
-        return 1
-
-    @property
-    def longest_prompt(self) -> int | None:
-        """Number of tokens to which prompts are cut, from the left; None cuts none."""
-        return None
-
-    @property
-    def reads_reference(self) -> bool:
-        """True if a loss or rewards read log-probabilities of the reference."""
-        return False
-
-    @property
-    def counts_groups(self) -> bool:
-        """True if a loss divides by the tokens of each prompt."""
-        return False
-
-    @property
     def samples_policy(self) -> bool:
         """True if the trained policy samples, not the frozen reference."""
         return ROLLOUT_POLICIES[self.rollout_policy].moves
@@ -348,6 +329,8 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         keywords = self.generation_keywords
         check_keywords(self.rollout_engine, keywords)
         check_sampling(sampling_settings(self))
+        if not self.heats_loss:
+            return
         if keywords.get("temperature", self.temperature) != self.temperature:
             logger.warning_once(
                 f"generation_kwargs={{'temperature': {keywords['temperature']}}} is of sampling "

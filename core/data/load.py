@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow
 from datasets import Dataset
 
-from core.data.sets import DataSet, find_sets
+from core.data.data_set import DataSet
+from core.data.sets import find_sets
 from core.data.sources import Row, column_names
 from eval.errors import DamagedFile
 

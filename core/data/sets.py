@@ -8,157 +8,35 @@ read from a folder of their name in REPRO_DATA.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
-from core.data.nano_rows import demonstration_rows, graded_rows, pair_rows
-from core.data.pair_columns import GRADE, MARGIN
-from core.data.pocket_demonstrations import FALLIBLE, pocket_demonstrations
+from core.data.data_set import (
+    GRADED,
+    MESSAGES,
+    PAIRS,
+    PREFERENCES,
+    PROBLEMS,
+    TEXT,
+    DataSet,
+)
+from core.data.generated_sets import (
+    POCKET,
+    canvas_texts,
+    graded_pair_set,
+    nano,
+    pair_table,
+    pocket,
+    pocket_demonstration_set,
+    revised_pair_set,
+)
+from core.data.pocket_demonstrations import FALLIBLE
 from core.data.pocket_demonstrations import WORKED as WORKED_STYLES
-from core.data.pocket_pairs import revised_pairs
-from core.data.sources import File, Generated, Hub, Problems, Source, outline
-from eval.nano import NANO_VERSION
-from eval.nano.graded_pairs import held_out_pairs, training_pairs
-from eval.nano.random_tables import COUNTS, pair_answers
-from eval.nano.splits import SIZES, TASKS, held_out_answers
-from eval.nano.task import Task
-from eval.pocket import GENERATOR_VERSION
-from eval.pocket.suites import SUITES
+from core.data.sources import File, Hub, Problems, outline
+from eval.nano.random_tables import COUNTS
+from eval.nano.splits import TASKS
 from eval.registered import find_row
 
-
-@dataclass(frozen=True, kw_only=True)
-class DataSet:
-    """A data set to train on.
-
-    Attributes:
-        name: its name in settings.
-        columns: the columns of its rows; None if they are not known.
-        licence: its licence; None if unknown.
-        n: number of training rows that was published; None if unknown.
-        source: where the rows are read from.
-        own: whether it was given by a path or place; its texts then become user messages.
-    """
-
-    name: str
-    columns: tuple[str, ...] | None = None
-    licence: str | None = None
-    n: int | None = None
-    source: Source = field(default_factory=Hub)
-    own: bool = False
-
-    def for_seed(self, seed: int) -> "DataSet":
-        """Return the data set with the rows of a seed, if its source computes rows."""
-        return replace(self, source=self.source.for_seed(seed))
-
-    @property
-    def rows(self) -> int | None:
-        """Number of training rows: those of its file, or else `n`.
-
-        Raises:
-            DamagedFile: the file has no rows, or a line that is no JSON object.
-        """
-        file = self.source.path if isinstance(self.source, File) else None
-        return outline(file)[1] if file is not None and file.is_file() else self.n
-
-
-ANSWER = "answer"  # the column of reference answers
-PROBLEMS = ("id", "prompt", "question", ANSWER, "language")
-GRADED = (*PROBLEMS, "exact_form")  # by a benchmark of ours
-WORKED = (*GRADED, "solution")
-PAIRS = ("chosen", "rejected")
-PREFERENCES = ("prompt", *PAIRS)
-PAIRS_TO_LEARN, PAIRS_TO_JUDGE = 4_800, 601  # of the nano task `digits`
-MESSAGES = ("messages",)
-TEXT = ("text",)
 FILES, HUB = (".jsonl", ".jsonl.gz"), "hub:"  # suffixes of own files, prefix of own hub data sets
-POCKET = ("pocket-gsm8k", "pocket-math")  # English only: the Chinese suites stay unseen
-REVISED = 1200  # problems of each benchmark whose solutions are revised to train on
-
-
-def pocket(
-    name: str, benchmarks: tuple[str, ...], style: str | None = None, first: int | None = None
-) -> DataSet:
-    """Return a data set of pocket-world problems, with held-out problems.
-
-    Args:
-        name: its name.
-        benchmarks: the benchmarks that the problems come from.
-        style: style of solutions to include as completions; None includes none.
-        first: number of problems of each benchmark; None takes all.
-    """
-    source = Problems(benchmarks, holds_out=True, style=style, first=first)
-    columns = WORKED if style is None else (*WORKED, "completion")
-    return DataSet(name=name, columns=columns, n=(first or 6000) * len(benchmarks), source=source)
-
-
-def pocket_demonstration_set(name: str, styles: tuple[str, ...]) -> DataSet:
-    """Return demonstrations of all problems of the pocket world, with the mistakes of each seed."""
-    source = Generated(
-        partial(pocket_demonstrations, tuple(SUITES), styles),
-        f"pocket {GENERATOR_VERSION[:16]}",
-        "pocket-math",
-    )
-    return DataSet(name=name, n=4 * 6000, source=source)
-
-
-def revised_pair_set(name: str, n: int) -> DataSet:
-    """Return `n` pairs of a worked solution and a revision of it, with the mistakes of the seed.
-
-    Training pairs are of the first `REVISED` problems of each benchmark, held-out pairs of all
-    validation problems.
-    """
-    make = partial(revised_pairs, POCKET, "train", REVISED)
-    hold_out = partial(revised_pairs, POCKET, "valid", None)
-    text = f"revisions of {REVISED} problems, pocket {GENERATOR_VERSION[:16]}"
-    source = Generated(make, text, hold_out=hold_out)
-    return DataSet(name=name, columns=(*WORKED, *PAIRS), n=n, source=source)
-
-
-def nano(task: Task) -> tuple[DataSet, ...]:
-    """Return the training problems of a nano task, and each kind of its demonstrations."""
-    columns, source = (*GRADED, "answers"), Problems((task.name,), True)
-    return (
-        DataSet(name=task.name, columns=columns, n=SIZES["train"], source=source),
-        *(nano_demonstrations(task, kind) for kind in task.demonstrations),
-    )
-
-
-def nano_demonstrations(task: Task, kind: str) -> DataSet:
-    """Return a kind of a nano task's demonstrations, and as it answers held-out problems."""
-    count = task.demonstrations[kind].count
-    source = Generated(
-        partial(demonstration_rows, task.name, kind),
-        f"{count} and answers to held-out problems, nano {NANO_VERSION}",
-        task.name,
-        partial(held_out_answers, task.name, kind),
-    )
-    return DataSet(name=f"{task.name}-{kind}", n=count, source=source)
-
-
-def graded_pair_set(name: str, margins: Mapping[int, float] | None = None) -> DataSet:
-    """Return pairs of the nano task `digits` with their grades, and with the margin of each grade.
-
-    Held-out pairs are those of the seed; without `margins` there is no column of margins.
-    """
-    draws = (partial(training_pairs, PAIRS_TO_LEARN), partial(held_out_pairs, PAIRS_TO_JUDGE))
-    make, hold_out = (partial(graded_rows, draw, margins) for draw in draws)
-    text = f"{PAIRS_TO_LEARN} pairs, margins {margins}, nano {NANO_VERSION}"
-    source = Generated(make, text, hold_out=hold_out)
-    columns = (*PREFERENCES, GRADE, *((MARGIN,) if margins else ()))
-    return DataSet(name=name, columns=columns, n=PAIRS_TO_LEARN, source=source)
-
-
-def pair_table(table: str) -> DataSet:
-    """Return a table of random pairs, all of which are trained on and held out."""
-    source = Generated(
-        partial(pair_rows, table),
-        f"tables, nano {NANO_VERSION}",
-        table,
-        partial(pair_answers, table),
-    )
-    return DataSet(name=table, n=COUNTS[table], source=source)
 
 
 def problems(
@@ -219,6 +97,7 @@ ROWS = (
     graded_pair_set("nano-digits-pairs-small", {3: 1.0, 2: 2 / 3, 1: 1 / 3}),
     graded_pair_set("nano-digits-pairs-large", {3: 3.0, 2: 2.0, 1: 1.0}),
     *map(pair_table, COUNTS),
+    canvas_texts("nano-canvas"),
     # Mathematics and code with answers that can be checked.
     DataSet(name="gsm8k", columns=GRADED, licence="MIT", n=7473, source=Problems(("gsm8k",))),
     DataSet(name="math", columns=GRADED, licence="MIT", n=7500, source=Problems(("math",))),

@@ -91,6 +91,7 @@ class SSDTrainer(SamplingTrainer):
         batch = self.tensors(generated)
         is_active = batch["completion_mask"].any(1)
         self.record_lengths(generated)
+        self.log_samples(rows, generated)
         share = self.gather(is_active.float()).mean().item()
         self.record({"ssd/active_sample_ratio": share})
         if not share:

@@ -4,27 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.configs.generation_keywords import check_keywords, check_sampling, sampling_settings
 from core.configs.rollout import RolloutConfig
+from core.distillation.unrewarded import UNREWARDED
 from core.option import option
 
 ONE = "each prompt has one completion"
-NO_REWARD = "completions have no rewards"
-NO_LOG = "completions are not logged"
 IDLE: Mapping[str, str] = {  # settings of rollouts that have no effect here
+    **UNREWARDED,
     **dict.fromkeys(("num_generations", "num_generations_eval"), ONE),
-    **dict.fromkeys(("reward_weights", "rollout_selection", "selection_reward"), NO_REWARD),
-    **dict.fromkeys(("selection_draws", "selection_fills_up", "selection_kept"), NO_REWARD),
-    "prompt_retirement": NO_REWARD,
-    **dict.fromkeys(("log_completions", "log_multimodal", "num_completions_to_print"), NO_LOG),
-    "log_unique_prompts": NO_LOG,
     "mask_truncated_completions": "completions are not verified; see filter_empty",
     "sync_ref_model": "the reference, if it samples, is the frozen starting model",
     "ref_model_mixup_alpha": "the reference does not move",
     "ref_model_sync_steps": "the reference does not move",
-    "router_aux_loss_coef": "the loss has no load-balancing term",
     "compare_sampler": "the loss does not read the probabilities of the sampler",
-    "keep_sampling_mask": "log-probabilities are over all tokens",
 }
 
 
@@ -65,7 +57,7 @@ class SSDConfig(RolloutConfig):
         """Number of tokens to which prompts are cut, from the left."""
         return self.max_prompt_length
 
-    def check_sampling(self) -> None:
-        """Refuse keywords that the engine does not take, and values that leave nothing to draw."""
-        check_keywords(self.rollout_engine, self.generation_keywords)
-        check_sampling(sampling_settings(self))
+    @property
+    def heats_loss(self) -> bool:
+        """False: log-probabilities have temperature 1."""
+        return False

@@ -6,6 +6,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TypedDict
 
+from core.evaluate.rater import Asked, Rater
 from core.evaluate.sample_folder import samples_in
 from core.models.builds import SHIPPED
 from core.models.folders import locate
@@ -16,10 +17,11 @@ from core.stages.tools import Tools, tools
 from core.stages.training import prepare_torch
 from core.stages.watch.meter import Watch, open_meter
 from eval.samples.evaluation import Decoding, run_benchmark
-from eval.samples.store import Sample
+from eval.samples.store import TYPES, Rated, Sample
 from eval.samples.tir import program_scores
 from eval.sets.benchmarks import Benchmark, find_benchmark
-from eval.stats.summary import Score, metrics, score
+from eval.sets.fewshot import FEW_SHOT, PAL
+from eval.stats.summary import Score, metrics, metrics_of_rated, score
 from eval.terminal import say
 
 
@@ -57,8 +59,11 @@ def score_model(
     service: Service | None = None,
     out: Path | None = None,
     loading: Loading | None = None,
+    rater: Rater | None = None,
 ) -> list[Score]:
     """Score a model (a folder, a hub id or a shipped name) on benchmarks.
+
+    With a `rater`, the best rated of several answers and votes by ratings are scored, too.
 
     The model runs behind `service`, or is loaded here. Without `max_tokens`, answers may have the
     maximum length of their benchmark. A killed evaluation is resumed from the samples in `out`.
@@ -83,6 +88,8 @@ def score_model(
                     samples = samples_in(out, model, watched_load, benchmark, **settings)
             correct = sum(sample.correct is True for sample in samples)
             say(f"{title}: {correct} right of {len(samples)} answers")
+            if rater is not None:
+                samples = rated(samples, rater, benchmark, mode, data, limits)
             scores += scores_of(samples, benchmark, decoding.samples, mode, data, limit)
     return scores
 
@@ -102,10 +109,29 @@ def scores_of(
 ) -> list[Score]:
     """Return the scores of k samples a problem, in mode `tir` also by their programs' outputs."""
     names = metrics(k)
-    scores = score(samples, benchmark, names, mode=mode)
+    ratings = [sample.rm_score for sample in samples if isinstance(sample, Rated)]
+    of_ratings = metrics_of_rated(k, weighted=min(ratings) >= 0) if ratings else ()
+    scores = score(samples, benchmark, (*names, *of_ratings), mode=mode)
     if mode == "tir":
         scores += program_scores(samples, benchmark.load(data, limit), benchmark, names)
     return [replace(row, drawn=benchmark.describe_sample(limit)) for row in scores]
+
+
+def rated(
+    samples: Sequence[Sample],
+    rater: Rater,
+    benchmark: Benchmark,
+    mode: str,
+    data: Path | None,
+    decoding: Decoding,
+) -> list[Rated]:
+    """Return samples with the ratings of their outputs after the prompts that they answer."""
+    chat = mode not in (FEW_SHOT, PAL)
+    prompts = {problem.id: benchmark.prompt(problem, mode) for problem in benchmark.load(data)}
+    answers = [Asked(prompts[s.id], s.output, chat, decoding.system) for s in samples]
+    say(f"{rater.name} rates {len(answers)} answers")
+    fields = [{name: getattr(sample, name) for name in TYPES} for sample in samples]
+    return [Rated(**of, rm_score=r) for of, r in zip(fields, rater(answers), strict=True)]
 
 
 def load_sampler(

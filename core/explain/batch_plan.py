@@ -26,6 +26,11 @@ class BatchArguments(Protocol):
         """Completions that `per_device_train_batch_size` counts as one."""
         ...
 
+    @property
+    def has_ratio(self) -> bool:
+        """True if the loss has a ratio to the policy that sampled."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class BatchPlan:
@@ -196,7 +201,7 @@ def batch_plan(args: BatchArguments, n_prompts: int, world_size: int = 1) -> Bat
         updates=updates,
         max_completion_length=args.max_completion_length or 0,
         draws=args.rollout_draws,
-        has_ratio=args.completions_per_row == 1,
+        has_ratio=args.has_ratio,
     )
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # torch and transformers, which a list of papers must not wai
 Row: TypeAlias = JsonObject  # columns of any type
 Trainer = TypeVar("Trainer", bound="ResumableTrainer")
 SEEN = "/training"  # suffix of the names of quantities of training rows
+# Beginning of the names of quantities of a benchmark's problems, and what is measured of these.
+KL_ON_BENCHMARK, KL_TO_START = "kl_to_start/", "kl_to_start"
 # Settings of averaged weights.
 AVERAGES = (
     *("average_update_freq", "average_ema_power", "average_bias_power"),
@@ -196,6 +198,12 @@ class Family(Protocol):
             asks.
         solution_quantities: quantities of `core.scoring.solution_quantities` that are computed of
             solutions of held-out problems where a claim asks.
+        teacher_quantities: quantities of `core.distillation.teacher_quantities` that are computed
+            of the policy's own samples where a claim asks.
+        text_quantities: quantities of `core.diffusion.bigrams` that are computed of texts that the
+            model draws, where a claim asks.
+        gives_texts: whether its model draws texts and gives no answers, so that no benchmark is
+            asked.
         gives_rewards: whether its model gives texts a reward and no answers. No benchmark is asked
             then, and `pair_quantities` are those of `core.scoring.reward_quantities`.
         gives: columns that it adds to rows, if it is a preparation that makes rows instead of
@@ -225,6 +233,9 @@ class Family(Protocol):
     sampler_gaps: tuple[str, ...] = ()
     pair_quantities: tuple[str, ...] = ()
     solution_quantities: tuple[str, ...] = ()
+    teacher_quantities: tuple[str, ...] = ()
+    text_quantities: tuple[str, ...] = ()
+    gives_texts: bool = False
     gives_rewards: bool = False
     gives: tuple[str, ...] = ()
     has_regimes: bool = False

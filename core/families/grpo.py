@@ -1,7 +1,7 @@
 """Group relative policy optimisation: answers are sampled in groups and scored by rewards."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from core.families.family import Training, training_figures
 from core.families.on_policy import OnPolicy
@@ -102,4 +102,10 @@ class GRPO(OnPolicy):
             ),
             callbacks=list(training.callbacks),
             peft_config=training.adapters,
+            **self.arguments(training),
         )
+
+    def arguments(self, training: Training) -> Mapping[str, Any]:  # Any: of the trainer's class
+        """Return further arguments of the trainer."""
+        del training
+        return {}

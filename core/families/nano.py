@@ -26,6 +26,26 @@ BASES: Mapping[str, Settings] = {
     "xpo": {"loss_type": "sigmoid", "beta": 0.1, "alpha": 1e-5},
     "nash_md": {"beta": 0.008, "mixture_coef": 0.25},
     "sft": {"loss_type": "nll"},
+    "distillation": {"estimator": "full", "beta": 1.0},
+    "gkd": {"normalize": "sequence", "beta": 0.0},
+    "gold": {"use_uld_loss": True, "lmbda": 0.0, "uld_crossentropy_weight": 0.5},
+    "iw_opd": {"iw_opd_gamma": 0.5, "iw_opd_total": "without_last"},
+    "minillm": {
+        **{"gamma": 1.0, "return_from": "next", "teacher_mix_alpha": 0.2, "lm_coef": 0.0},
+        **{"num_generations": 1, "num_iterations": 1},
+    },
+    "sdft": {
+        "distillation_alpha": 1.0,
+        "distillation_mode": "full_logits",
+        "teacher_model_kind": "ema",
+        "teacher_update_rate": 0.01,
+        "num_generations": 1,
+    },
+    "sdpo": {
+        "distillation_alpha": 1.0,
+        "distillation_mode": "full_logits",
+        "teacher_model_kind": "ema",
+    },
 }
 COMMON: Settings = {
     **SAME,

@@ -3,7 +3,9 @@
 Reward models are trained from random weights; their rate was chosen on seeds 100 and 101, with 200
 updates instead of 150. Models that score solutions start from the policy whose solutions they learn
 from and choose among. Of their rates 1e-3, 2e-3 and 4e-3 the second orders the most held-out
-pairs of a right and a wrong solution on seed 101 (0.556, 0.585, 0.551).
+pairs of a right and a wrong solution on seed 101 (0.556, 0.585, 0.551). Those of `digits-solutions`
+have twice as many updates of twice as many rows, and 64,000 solutions: 0.657 and 0.609 of the pairs
+are in order on seeds 100 and 101 without the loss of the language model.
 """
 
 from collections.abc import Mapping
@@ -26,7 +28,7 @@ DIGITS: Settings = {
     "heldout_every": 50,
     "logging_steps": 25,
 }
-SOLUTIONS: Settings = {
+SCORED: Settings = {
     **{name: value for name, value in COMMON.items() if name in OF_REWARDS},
     "model": "prepared:digits-start",
     "data": "prepared:digits-solutions",
@@ -40,7 +42,13 @@ SOLUTIONS: Settings = {
     "logging_steps": 50,
 }
 # A character is a step, and nothing stands between two of them.
-STEPS: Settings = {**SOLUTIONS, "step_separator": ""}
+STEPS: Settings = {**SCORED, "step_separator": ""}
+SOLUTIONS: Settings = {
+    **SCORED,
+    "data": "prepared:digits-many-solutions",
+    "max_steps": 2000,
+    "per_device_train_batch_size": 64,
+}
 SAMPLED: Settings = {
     "family": "own-solutions",
     "per_seed": True,
@@ -58,6 +66,7 @@ STARTS: Mapping[str, Mapping[str, Settings]] = {
     "digits": {
         "digits-start": start("nano-digits", target=40, every=5, steps=2000, batch=64, tokens=9),
         "digits-solutions": SAMPLED,
+        "digits-many-solutions": {**SAMPLED, "num_prompts": 2000, "num_generations": 32},
         "digits-outcomes": {**SAMPLED, "labels_by": "outcome"},
     }
 }

@@ -88,6 +88,22 @@ LEDGERS: Settings = {
     "eval_temperature": 0.0,
     "at_k_benchmarks": 0,
 }
+# What is compared is the form of the answers that random weights are taught.
+CHAINS: Settings = {
+    **offline_regime(
+        "nano-chains",
+        "",
+        data="nano-chains-answers",
+        updates=300,
+        rate=2e-3,
+        tokens=4,
+        batch=256,
+    ),
+    "eval_temperature": None,  # as the paper evaluates, by the form of the answer too
+    "heldout_temperature": 0.0,
+    "heldout_every": 100,
+    "at_k_benchmarks": 0,
+}
 
 
 def answers(least_reward: float) -> Settings:
@@ -109,6 +125,7 @@ REGIMES: Mapping[str, Mapping[str, Settings]] = {
     "many": {"many-warm": MANY_WARM},
     "grammar": {"grammar": GRAMMAR, "grammar-answers": GRAMMAR_ANSWERS},
     "ledgers": {"ledgers": LEDGERS},
+    "chains": {"chains": CHAINS},
 }
 STARTS: Mapping[str, Mapping[str, Settings]] = {
     "sums": {

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from math import ceil
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from core.families.family import Cost, Family, Training, Work
 
@@ -28,13 +28,23 @@ class Offline(Family, Protocol):
         return own(
             model=self.model_of(training),
             args=training.config,
-            train_dataset=training.rows,
+            train_dataset=self.rows_of(training),
             processing_class=load_tokenizer(
                 training.model, training.chat_template, trust_code=trust_code
             ),
             callbacks=list(training.callbacks),
             peft_config=training.adapters,
+            **self.models_of(training),
         )
+
+    def rows_of(self, training: Training) -> Any:  # Any: a dataset
+        """Return the training data as the trainer reads it."""
+        return training.rows
+
+    def models_of(self, training: Training) -> Mapping[str, str]:
+        """Return further arguments of the trainer: models by name or folder."""
+        del training
+        return {}
 
     def model_of(self, training: Training) -> "PreTrainedModel | str":
         """Load the model that is trained; a name is loaded by the trainer."""

@@ -76,7 +76,8 @@ class OnPolicy(Family, Protocol):
 
         shared: Any = SimpleNamespace(**vars(config))  # Any: a config's fields
         c = cast("RolloutConfig", config)
-        derived = {name: getattr(c, name) for name in ("rollout_draws", "completions_per_row")}
+        names = ("rollout_draws", "completions_per_row", "has_ratio")
+        derived = {name: getattr(c, name) for name in names}
         vars(shared).update(share, **derived)
         return batch_plan(shared, rows, processes)
 

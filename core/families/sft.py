@@ -24,6 +24,7 @@ class SFT(Offline):
     unused = ("rewards",)
     probabilities = ("nll", "extreme_share")
     claimed_probabilities = ("nll/without_end",)
+    own_answers = ("kl_to_start",)
     profiles: Mapping[str, Mapping[str, object]] = {
         "cpu": {
             **CPU_TRAINING,

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from core.families.a2po import A2PO
 from core.families.cpo import CPO
 from core.families.difficulty import DifficultyFilter
+from core.families.diffusion import UniformDiffusion
+from core.families.distillation import GKD, GOLD, IWOPD, Distillation, MiniLLM
 from core.families.dpo import DPO
 from core.families.evaluation import Untrained
 from core.families.family import Family
@@ -16,6 +18,7 @@ from core.families.orpo import ORPO
 from core.families.own_labels import OwnLabels
 from core.families.own_pairs import OwnPairs
 from core.families.own_solutions import OwnSolutions
+from core.families.own_teacher import SDFT, SDPO
 from core.families.own_triples import OwnTriples
 from core.families.ppo import PPO
 from core.families.prm import ProcessRewardModels
@@ -35,6 +38,13 @@ ROWS: tuple[Family, ...] = (
     A2PO(),
     SFT(),
     SSD(),
+    Distillation(),
+    GKD(),
+    GOLD(),
+    IWOPD(),
+    MiniLLM(),
+    SDFT(),
+    SDPO(),
     DPO(),
     CPO(),
     ORPO(),
@@ -47,6 +57,7 @@ ROWS: tuple[Family, ...] = (
     RewardModels(),
     ProcessRewardModels(),
     Verifiers(),
+    UniformDiffusion(),
     RejectionSampling(),
     DifficultyFilter(),
     OptimalValue(),

@@ -8,7 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.families import nano, nano_rewards, nano_tables, nano_tuning, pocket
+from core.families import (
+    nano,
+    nano_canvas,
+    nano_chain,
+    nano_hinted,
+    nano_rewards,
+    nano_tables,
+    nano_tokens,
+    nano_tuning,
+    pocket,
+)
 from core.families.regimes import CPU
 from core.models.builds import UNTRAINED
 from core.paper import Paper
@@ -138,6 +148,45 @@ ROWS = (
         regimes=nano_tuning.REGIMES["ledgers"],
         bases=nano.BASES,
         cannot_show="copies from the beginning of a text: nothing else depends on what was cut off",
+    ),
+    World(
+        name="canvas",
+        regimes=nano_canvas.REGIMES["canvas"],
+        bases=nano.BASES,
+        cannot_show="a text has no meaning and one length, and all that can be learnt are pairs",
+    ),
+    World(
+        name="chains",
+        regimes=nano_tuning.REGIMES["chains"],
+        bases=nano.BASES,
+        cannot_show="steps are sums of two digits, and every question has as many of them",
+    ),
+    World(
+        name="chain",
+        regimes=nano_chain.REGIMES["chain"],
+        preparations=nano_chain.STARTS["chain"],
+        bases=nano.BASES,
+        cannot_show=(
+            "one answer is right, all have one length, and a teacher is nearly always sure; a "
+            "mistake is a wrong sum, after which the sums go on"
+        ),
+    ),
+    World(
+        name="hinted",
+        regimes=nano_hinted.REGIMES["hinted"],
+        preparations=nano_hinted.STARTS["hinted"],
+        bases=nano.BASES,
+        cannot_show=(
+            "one answer is right, all have one length, and a hint is an answer that can be copied: "
+            "nothing in it has to be understood"
+        ),
+    ),
+    World(
+        name="tokens",
+        regimes=nano_tokens.REGIMES["tokens"],
+        preparations=nano_tokens.STARTS["tokens"],
+        bases=nano.BASES,
+        cannot_show="tokens are one character or two, and most of a vocabulary is shared",
     ),
     World(
         name="tables",

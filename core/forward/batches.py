@@ -12,6 +12,7 @@ from core.losses.batch import Rollout
 Batch = dict[str, Tensor]
 
 PROMPT_KEYS = ("prompt_ids", "prompt_mask")
+TEACHER_KEYS = ("teacher_prompt_ids", "teacher_prompt_mask")  # of another prompt for the teacher
 TOKEN_KEYS = (*PROMPT_KEYS, "completion_ids", "completion_mask")
 
 
@@ -107,6 +108,13 @@ def take_selected(batch: Batch, chosen: Tensor, parts: int) -> Batch:
     return {**kept_columns, "selected": selected}
 
 
+def for_teacher(batch: Batch) -> Batch:
+    """Return the batch as the teacher reads it: after its own prompts, if it has any."""
+    if TEACHER_KEYS[0] not in batch:
+        return batch
+    return batch | {key: batch[own] for key, own in zip(PROMPT_KEYS, TEACHER_KEYS, strict=True)}
+
+
 def shuffle_rows(batch: Batch, together: int = 1) -> Batch:
     """Permute the rows of all tensors, by one draw from torch's global CPU generator.
 
@@ -128,23 +136,14 @@ def split_rows(batch: Batch, parts: int) -> list[Batch]:
 def trim(batch: Batch) -> Batch:
     """Drop the columns that are padding in every row of a micro-batch.
 
-    The prompt loses columns on its left, and all completion tensors lose columns on their right.
+    Prompts lose columns on their left, and all completion tensors lose columns on their right.
     """
-    left, width = columns_used(batch)
-    return {key: cut_columns(key, rows, left, width) for key, rows in batch.items()}
-
-
-def columns_used(batch: Batch) -> tuple[int, int]:
-    """Return the first prompt column without padding, and the number of completion columns."""
-    prompt = batch["prompt_mask"].any(0).nonzero()
     completion = batch["completion_mask"].any(0).nonzero()
-    return int(prompt.min()) if len(prompt) else 0, int(completion.max()) + 1 if len(
-        completion
-    ) else 1
-
-
-def cut_columns(key: str, rows: Tensor, left: int, width: int) -> Tensor:
-    """Cut the columns of one tensor of a micro-batch; a tensor (B,) is returned unchanged."""
-    if rows.dim() < 2:
-        return rows
-    return rows[:, left:] if key in PROMPT_KEYS else rows[:, :width]
+    width = int(completion.max()) + 1 if len(completion) else 1
+    trimmed = {key: rows if rows.dim() < 2 else rows[:, :width] for key, rows in batch.items()}
+    for keys in (PROMPT_KEYS, TEACHER_KEYS):
+        if keys[1] in batch:
+            used = batch[keys[1]].any(0).nonzero()
+            left = int(used.min()) if len(used) else 0
+            trimmed |= {key: batch[key][:, left:] for key in keys}
+    return trimmed

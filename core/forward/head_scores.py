@@ -186,3 +186,12 @@ def token_scores(
     with head_with_states(model) if with_states else nullcontext():
         logits = outputs_of(model, inputs).logits
     return to_full_precision(logits).flatten(0, 1)
+
+
+def label_values(logits: Tensor) -> Tensor:
+    """Return the probability of the label 1 (M,), or the value of a head of one number.
+
+    Args:
+        logits: Those of a token classifier (M, L).
+    """
+    return logits.softmax(-1)[:, 1] if logits.shape[1] > 1 else logits[:, 0]

@@ -82,13 +82,21 @@ def answers_of_both(
 
 
 def draw_answers(
-    sampler: PolicySampler, rows: Sequence[Row], tokens: int
+    sampler: PolicySampler, rows: Sequence[Row], tokens: int, samples: int = 1
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Draw one answer at temperature 1 to each row; return prompts and answers as token ids."""
-    texts = [prompt_of(row) for row in rows]
+    """Draw answers at temperature 1 to each row; return prompts and answers as token ids.
+
+    Args:
+        sampler: The policy.
+        rows: Rows with prompts, or pairs that begin with them.
+        tokens: Largest length of an answer.
+        samples: Number of answers to each row.
+    """
+    texts = [prompt_of(row) for row in rows for _ in range(samples)]
     prompts = [sampler.encode(text, chat=not isinstance(text, str)) for text in texts]
     decoding = Decoding(max_tokens=tokens, temperature=1.0)
-    return prompts, sampler.draw(prompts, decoding, [seed_of(0, ids) for ids in prompts])
+    seeds = [seed_of(number % samples, ids) for number, ids in enumerate(prompts)]
+    return prompts, sampler.draw(prompts, decoding, seeds)
 
 
 def divergence(policy: Sequence[AnswerStatistics], start: Sequence[AnswerStatistics]) -> Quantity:

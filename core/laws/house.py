@@ -196,6 +196,34 @@ LAWS: tuple[Claim, ...] = (
         "equations.online_equations:mixture_errors",
     ),
     _equal(
+        "divergences",
+        "Divergences of a vocabulary, and of its likeliest tokens with a bucket for the others or "
+        "renormalised, are those of plain probabilities, some of which are 0.",
+        "equations.distillation_equations:divergence_errors",
+    ),
+    _equal(
+        "divergence-gradients",
+        "A token that is impossible under both models, and one that is not trained, changes no "
+        "gradient of a divergence.",
+        "equations.distillation_equations:gradient_changes",
+    ),
+    _equal(
+        "distilled-tokens",
+        "Returns, weights by place and capped ratios of distilled tokens are those of equations.",
+        "equations.distillation_equations:token_errors",
+    ),
+    _equal(
+        "aligned-groups",
+        "Tokens with text are grouped up to the bytes at which both sides end; entries of both "
+        "vocabularies have a divergence, the others a sorted distance.",
+        "equations.distillation_equations:group_errors",
+    ),
+    _equal(
+        "hints",
+        "An answer has a hint if another one of its group succeeded, or if it has feedback.",
+        "equations.distillation_equations:hint_errors",
+    ),
+    _equal(
         "padding",
         "Padding behind the end of a completion changes no loss and no gradient.",
         "laws.padding:padding_changes",

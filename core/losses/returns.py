@@ -22,6 +22,22 @@ def reward_to_go(rewards: BT, mask: Mask, gamma: float = 1.0) -> BT:
     return gae(rewards, torch.zeros_like(rewards), mask, gamma=gamma, lam=1.0)
 
 
+def later_rewards(rewards: BT, mask: Mask, *, gamma: float, has_own: bool) -> BT:
+    """Return sum_{s > t} gamma ** (s - t) r_s of each token (B, T), plus r_t with `has_own`."""
+    own = 0.0 if has_own else rewards * mask
+    return reward_to_go(rewards, mask, gamma) - own
+
+
+def mean_of_later_rewards(rewards: BT, mask: Mask, *, gamma: float, has_own: bool) -> BT:
+    """Return the mean of the rewards from each token on, weighted by gamma ** (s - t) (B, T).
+
+    arXiv 2306.08543 s2.2, which leaves out the token's own reward. The mean of no reward is 0.
+    """
+    weights = later_rewards(torch.ones_like(rewards), mask, gamma=gamma, has_own=has_own)
+    total = later_rewards(rewards, mask, gamma=gamma, has_own=has_own)
+    return torch.where(weights > 0, total / weights, 0.0)
+
+
 def gae(rewards: BT, values: BT, mask: Mask, *, gamma: float, lam: float) -> BT:
     """Return A_t = sum over l of (gamma lam) ** l delta_{t+l}; arXiv 1506.02438 eq. 16.
 

@@ -35,6 +35,22 @@ class Selected:
         return scattered
 
 
+def has_hint(successes: Tensor, group: int, feedback: Tensor) -> Tensor:
+    """Return whether each completion can be judged with more than its prompt; bool (N,).
+
+    It can if another completion of its group succeeded, or if it has feedback of its own;
+    arXiv 2601.20802 s3.
+
+    Args:
+        successes: bool (N,), whole groups one after the other.
+        group: Completions of a group.
+        feedback: bool (N,), whether a completion has feedback.
+    """
+    grouped = successes.long().view(-1, group)
+    others = grouped.sum(1, keepdim=True) - grouped
+    return (others > 0).flatten() | feedback
+
+
 def select_all(scored: Scored, weights: Tensor, per_group: int) -> None:
     """Return None: all completions are trained on."""
 

@@ -24,10 +24,10 @@ from transformers import (
 )
 
 from core.configs.base import BaseConfig
-from core.models.builds import SHIPPED, untrained_seed
+from core.models.builds import SHIPPED, has_pairs, is_encoder, untrained_seed
 from core.models.chat_templates import template_text
 from core.models.folders import ADAPTERS, MODEL, RESTORE, locate
-from core.models.nano import nano_model, nano_tokenizer
+from core.models.nano import nano_model, untrained_tokenizer
 from core.models.packaged import PACKAGED
 from eval.errors import BadValue, DamagedFile, MissingFile, ReproError
 from eval.sets.loading import quiet_hub
@@ -91,7 +91,9 @@ def load_policy(
         UnknownName: it is no shipped or packaged name, folder or hub id.
     """
     if (seed := untrained_seed(name)) is not None:
-        return nano_model(seed)
+        if is_encoder(name):
+            raise BadValue(f"{name}: an encoder is no causal language model, which is expected")
+        return nano_model(seed, pairs=has_pairs(name))
     place = reach(name)
     if (Path(place) / ADAPTERS).is_file():
         return load_adapters(Path(place), dtype)
@@ -189,7 +191,7 @@ def load_tokenizer(
         UnknownName: it is no shipped or packaged name, folder or hub id.
     """
     if untrained_seed(name) is not None:
-        tokenizer: Any = nano_tokenizer()
+        tokenizer: Any = untrained_tokenizer(name)
     else:
         place = reach(name, TOKENIZER)
         with reading(name, place):

@@ -15,8 +15,14 @@ from transformers import (
 
 from core.models.builds import untrained_seed
 from core.models.folders import ADAPTERS
-from core.models.load import adapter_base, check_fit, merge_adapters, reach, reading
-from core.models.nano import nano_model
+from core.models.load import (
+    adapter_base,
+    check_fit,
+    load_policy,
+    merge_adapters,
+    reach,
+    reading,
+)
 from eval.errors import BadValue
 
 HEADS = ("score.", "classifier.")  # names of the head's weights begin so, as in peft
@@ -64,8 +70,8 @@ def load_scorer(name: str, head: ScoringHead, **keywords: object) -> Loaded:
         BadValue: adapters need a head that their folder does not hold, or see `load_policy`.
         DamagedFile, MissingFile, UnknownName: see `load_policy`.
     """
-    if (seed := untrained_seed(name)) is not None:
-        return with_new_head(nano_model(seed), head)
+    if untrained_seed(name) is not None:
+        return with_new_head(load_policy(name), head)
     place = reach(name)
     if (Path(place) / ADAPTERS).is_file():
         return Loaded(load_adapted(Path(place), head, **keywords))

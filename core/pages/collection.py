@@ -8,6 +8,7 @@ from core.pages.differences import differences_files
 from core.pages.groups import families_files
 from core.pages.index import index_files
 from core.pages.profiles import profiles_files
+from core.pages.selection import selection_files
 from core.pages.speed import speed_files
 from core.records.places import Shelf, claims_table
 from core.records.record import read_records
@@ -22,6 +23,7 @@ def collection_files(shelf: Shelf) -> dict[str, Callable[[], Mapping[str, str | 
     return {
         "families": lambda: families_files(SCALES[0], shelf) if checkout else {},
         "profile": lambda: profiles_files(shelf),
+        "selection": lambda: selection_files(SCALES[0], shelf),
         "speed": lambda: speed_files(read_records("bench", shelf)),
         "claims": claims_files,
         "trl": differences_files,

@@ -8,6 +8,8 @@ from core.families.table import FAMILIES, find_family
 from core.pages.claim_rows import kind_of
 from core.pages.differences import PAGE as DIFFERENCES
 from core.pages.families import FOLDER, to_run, verdicts_of
+from core.pages.selection import PAGE as SELECTION
+from core.pages.selection import has_scorers
 from core.pages.tables import shown_at
 from core.pages.verdicts import verdict_word
 from core.paper import Paper
@@ -61,6 +63,7 @@ def index_files(shelf: Shelf) -> dict[str, str]:
         "families": families,
         "folder": in_checkout() and FOLDER,
         "trl": DIFFERENCES,
+        "selection": any(row.runs and has_scorers(row.paper) for row in rows) and SELECTION,
         "kinds": KINDS,
         "totals": {
             title: verdict_counts([claim for claim in claims if claim.kind == kind])

@@ -28,6 +28,20 @@ SCORES_NOTE = (
     "ordered_pairs one solution is right, one is wrong, and their scores are in order; best_of_n "
     "takes the highest score of any n; a trace error is a right answer with a wrong step."
 )
+OF_TEXTS = "of texts that the model draws, beside held-out texts"
+TEXTS_NOTE = (
+    "bigrams/distance is the total variation of pairs of neighbouring tokens; texts of one "
+    "distribution are apart by chance."
+)
+OF_TEACHER = "of sampled answers to held-out problems, beside the teacher"
+TEACHER_NOTE = (
+    "kl_to_teacher is KL(student || teacher) in nats per token of the model's own samples, "
+    "/first_half and /second_half of the halves of these, and forward_kl_to_teacher is the other "
+    "KL. /gone and /right are of the samples of its start, behind prefixes that have gone wrong or "
+    "have not. share_gone is the share of tokens of its own samples behind a wrong prefix."
+)
+TEACHER_NAMES = {name for family in ROWS for name in family.teacher_quantities}
+TEXT_NAMES = {name for family in ROWS for name in family.text_quantities}
 SCORE_NAMES = {name for family in ROWS for name in family.solution_quantities}
 PAIR_NAMES, REWARD_NAMES = (
     {
@@ -47,15 +61,7 @@ def quantities_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> It
     if not names:
         return
     arms = by_arm(paper, measured)
-    kinds = {name.removesuffix(SEEN) for name in names}
-    notes = [
-        note
-        for note, of in (
-            (PAIRS_NOTE, PAIR_NAMES), (REWARDS_NOTE, REWARD_NAMES), (SCORES_NOTE, SCORE_NAMES)
-        )
-        if kinds & of
-    ]  # fmt: skip
-    subject = OF_SCORES if kinds & SCORE_NAMES else OF_PAIRS if notes else OF_TOKENS
+    subject, notes = subject_and_notes(names)
     runs_by_start = {
         name: starts_of(name, measured)
         for name in dict.fromkeys(
@@ -80,6 +86,21 @@ def quantities_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> It
         blocks=(Block("", sections),),
         notes=(SEEDS_NOTE, *notes),
     )
+
+
+def subject_and_notes(names: Sequence[str]) -> tuple[str, list[str]]:
+    """Return what quantities of these names are measured of, and the notes that explain them."""
+    kinds = {name.removesuffix(SEEN) for name in names}
+    rows = (
+        (PAIR_NAMES, OF_PAIRS, PAIRS_NOTE),
+        (REWARD_NAMES, OF_PAIRS, REWARDS_NOTE),
+        (SCORE_NAMES, OF_SCORES, SCORES_NOTE),
+        (TEXT_NAMES, OF_TEXTS, TEXTS_NOTE),
+        (TEACHER_NAMES, OF_TEACHER, TEACHER_NOTE),
+    )
+    measured = [(subject, note) for of_kind, subject, note in rows if kinds & of_kind]
+    subject = measured[-1][0] if measured else OF_TOKENS
+    return subject, [note for _, note in measured]
 
 
 def cells(

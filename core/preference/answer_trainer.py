@@ -54,9 +54,15 @@ def check_finite(
         tokenizer.decode(answers[f"{name}_ids"][row][answers[f"{name}_mask"][row] > 0])
         for name in ("prompt", "completion")
     )
-    raise BadValue(
-        f"log-probability of {completion!r} after {prompt!r}: {logps[row].item()} under the "
-        f"{model}, expected a finite number; lower learning_rate, or look for NaN in the weights"
+    what = f"log-probability of {completion!r} after {prompt!r}"
+    raise not_finite(what, f"{logps[row].item()} under the {model}")
+
+
+def not_finite(what: str, value: object) -> BadValue:
+    """Return the error for a number of a text that is not finite."""
+    return BadValue(
+        f"{what}: {value}, expected a finite number; lower learning_rate, or look for NaN in the "
+        "weights"
     )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-import torch
 from datasets import Dataset, IterableDataset
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -12,10 +11,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 
 from core.configs.bco import BCOConfig
 from core.data.best_fit import Data
-from core.data.unpaired import PROMPT_TEXT
 from core.models.load import load_policy
-from core.preference.density_ratio import DensityRatio, PromptEmbedding, fit_density_ratio
-from core.preference.unpaired_collate import LABEL, WEIGHT, answers_of
+from core.preference.density_ratio import DensityRatio, PromptEmbedding
+from core.preference.matched_prompts import fit_prompts, weigh_answers
+from core.preference.unpaired_collate import answers_of
 from core.preference.unpaired_trainer import UnpairedTrainer
 from core.trainers.resume import ProcessState
 from core.trainers.setup import refuse
@@ -163,29 +162,8 @@ class BCOTrainer(UnpairedTrainer):
             size=c.per_device_train_batch_size,
         )
         if self.density_ratio is None:
-            self.density_ratio = self.fit_classifier(rows, embed)
-        places = places_of(rows, label=False)
-        weights = torch.ones(len(rows), dtype=torch.double)
-        if places:
-            ratio, embeddings = self.density_ratio, embed(rows.select(places)[PROMPT_TEXT])
-            weights[places] = ratio(embeddings, c.min_density_ratio, c.max_density_ratio)
-        return rows.add_column(WEIGHT, weights.tolist())
-
-    def fit_classifier(self, rows: Dataset, embed: PromptEmbedding) -> DensityRatio:
-        """Fit the classifier on prompts of both labels that `args.seed` draws.
-
-        Raises:
-            BadValue: there is one label only.
-        """
-        draw = torch.Generator().manual_seed(self.args.seed)
-        embeddings = list[Tensor]()
-        for label in (True, False):
-            places = places_of(rows, label=label)
-            if not places:
-                raise BadValue(f"embedding_func: expected prompts of both labels, none is {label}")
-            chosen = torch.randperm(len(places), generator=draw)[: self.args.prompt_sample_size]
-            embeddings.append(embed(rows.select([places[i] for i in chosen])[PROMPT_TEXT]))
-        return fit_density_ratio(*embeddings)
+            self.density_ratio = fit_prompts(rows, embed, c)
+        return weigh_answers(rows, embed, self.density_ratio, c)
 
     def own_state(self) -> ProcessState:
         """Return the state of a trainer of rows, and the rewards seen."""
@@ -195,8 +173,3 @@ class BCOTrainer(UnpairedTrainer):
         """Restore the state of a trainer of rows, and the rewards seen."""
         super().take_state(state)
         self._rewards_seen = state.get("rewards_seen", (0.0, 0.0))
-
-
-def places_of(rows: Dataset, *, label: bool) -> list[int]:
-    """Return the places of the answers with a label."""
-    return [place for place, value in enumerate(rows[LABEL]) if value == label]

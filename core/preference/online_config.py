@@ -6,7 +6,7 @@ from math import inf
 from typing import ClassVar, NamedTuple
 
 from core.configs.engines import ENGINES
-from core.configs.generation_keywords import check_keywords, check_sampling, sampling_settings
+from core.configs.new_tokens import take_new_tokens
 from core.configs.releases import PAPER
 from core.configs.rollout import RolloutConfig
 from core.losses.online import KL_WEIGHTS, ONLINE_LOSSES, TIES
@@ -105,7 +105,7 @@ class OnlineDPOConfig(RolloutConfig):
 
     def resolve(self) -> None:
         """Resolve the settings as of every method with rollouts, and check those of the loss."""
-        self.take_length()
+        take_new_tokens(self)
         for name, bound in self.BY_EPOCH.items():
             setattr(self, name, self.checked_values(name, bound))
         super().resolve()
@@ -115,29 +115,10 @@ class OnlineDPOConfig(RolloutConfig):
                 f"{self.max_new_tokens}, which leaves no token for the prompt"
             )
 
-    def check_sampling(self) -> None:
-        """Refuse keywords that the engine does not take, and values that leave nothing to draw.
-
-        Their temperature is one of sampling alone, as `temperature` is.
-        """
-        check_keywords(self.rollout_engine, self.generation_keywords)
-        check_sampling(sampling_settings(self))
-
-    def take_length(self) -> None:
-        """Give both names of the longest completion the same value.
-
-        Raises:
-            BadValue: they are set to different values.
-        """
-        given = [n for n in ("max_new_tokens", "max_completion_length") if self.is_set(n)]
-        values = {getattr(self, name) for name in given}
-        if len(values) > 1:
-            raise BadValue(
-                f"max_new_tokens={self.max_new_tokens} and max_completion_length="
-                f"{self.max_completion_length} are two names of one setting: leave one of them out"
-            )
-        for value in values:
-            self.max_new_tokens = self.max_completion_length = value
+    @property
+    def heats_loss(self) -> bool:
+        """False: log-probabilities have temperature 1."""
+        return False
 
     def checked_values(self, name: str, bound: Bound) -> float | list[float]:
         """Return the number of a setting, or the list of its numbers by epoch.

@@ -114,7 +114,8 @@ class OnlineTrainer(OnPolicyTrainer):
         set_reference(self, ref_model, adapters_off=has_new_adapters, disable_dropout=dropout)
         if self.args.sync_ref_model:
             refuse_adapters(self.policy(), "sync_ref_model=True")
-            self.move_reference()
+            share, steps = self.args.ref_model_mixup_alpha, self.args.ref_model_sync_steps
+            self.move_reference(share, steps)
         self.prepare_engine(str(self.policy().config.name_or_path))
 
     def penalise_missing_ends(self, penalty: float | None) -> None:

@@ -115,7 +115,8 @@ class ReferenceTrainer(AnswerTrainer):
         )
         if self.args.sync_ref_model:
             refuse_adapters(self.policy(), "sync_ref_model=True")
-            self.move_reference()
+            share, steps = self.args.ref_model_mixup_alpha, self.args.ref_model_sync_steps
+            self.move_reference(share, steps)
         if self.args.precompute_ref_log_probs:
             self.train_dataset = self.with_reference(self.train_dataset)
             datasets = self.eval_dataset

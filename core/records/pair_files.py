@@ -1,4 +1,4 @@
-"""Files of numbers of pairs or solutions by a model and its start, named by digests."""
+"""Files of numbers of pairs, solutions or samples by a model and its start, named by digests."""
 # pyright: basic
 # (pyarrow has no types)
 
@@ -59,8 +59,21 @@ SCORES = pa.schema(
         ),
     ]
 )
-SCHEMAS = (REWARDS, LOGPS, SCORES)
-# Numbers of N pairs or solutions as columns of N numbers, by the name of their set.
+DIVERGENCES = pa.schema(
+    [
+        pa.field("set", pa.string(), nullable=False),
+        *(
+            pa.field(name, COUNT, nullable=False)
+            for name in ("problem", "tokens", "first_tokens", "gone_tokens")
+        ),
+        *(
+            pa.field(name, NUMBER, nullable=False)
+            for name in ("reverse_kl", "reverse_kl_first", "reverse_kl_gone", "forward_kl")
+        ),
+    ]
+)
+SCHEMAS = (REWARDS, LOGPS, SCORES, DIVERGENCES)
+# Numbers of N pairs, solutions or samples as columns of N numbers, by the name of their set.
 PairSets: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]
 
 
@@ -120,7 +133,8 @@ def read_pairs(path: Path) -> PairSets:
         )
     columns = cast(dict[str, list[Any]], table.to_pydict())  # Any: texts and numbers
     places = {
-        name: [i for i, s in enumerate(columns["set"]) if s == name] for name in columns["set"]
+        name: [i for i, s in enumerate(columns["set"]) if s == name]
+        for name in dict.fromkeys(columns["set"])
     }
     return {
         name: {

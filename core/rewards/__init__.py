@@ -12,6 +12,7 @@ from core.rewards.correctness import (
     reasoning_accuracy_reward,
 )
 from core.rewards.cosine import CosineLength
+from core.rewards.first_wrong_step import FirstWrongStep
 from core.rewards.flipped import Flipped
 from core.rewards.form import Format, TagCount, ThinkFormat, think_format_reward
 from core.rewards.judged import Judged
@@ -39,6 +40,7 @@ __all__ = [
     "Conditioned",
     "CosineLength",
     "DenseRepetition",
+    "FirstWrongStep",
     "Flipped",
     "Format",
     "Judged",

@@ -47,6 +47,15 @@ def linear_weight(layer: Any) -> Tensor:  # Any: a linear layer, or any that pef
     return weight
 
 
+def merged_weight(model: nn.Module, name: str) -> Tensor:
+    """Return a weight by its name in the model inside a peft model, with its adapters added."""
+    path, _, leaf = name.rpartition(".")
+    module: Any = unwrap_peft(model).get_submodule(path)  # Any: a module of any class
+    if not hasattr(module, "base_layer"):
+        return getattr(module, leaf)
+    return linear_weight(module) if leaf == "weight" else getattr(module.base_layer, leaf)
+
+
 def adapters_on(layer: Any) -> list[str]:  # Any: a layer that peft has wrapped
     """Return the names of the active adapters that have weights in this layer."""
     names = [] if layer.disable_adapters else layer.active_adapters

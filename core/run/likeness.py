@@ -12,6 +12,7 @@ from core.records.run_samples import read_run_samples
 from core.records.schema import RunRecord, ScoreRow, runs_of, tunings_of
 from core.run.request import Order
 from core.run.retrain import is_near, parts
+from core.settings.layers import arguments_of
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from core.verdicts.outcome import Outcome
@@ -69,7 +70,7 @@ def likeness_lines(order: Order, outcome: Outcome) -> Iterator[str]:
             order.paper,
             arm=run["arm"],
             scale=run["scale"],
-            arguments=order.arguments,
+            arguments=arguments_of(order.paper, run["arm"], order.arguments, order.arm_names),
             factor=1.0 if factor is None else factor,
         )
         computed = computed_here(run, Chain(resolved, run["seed"]))

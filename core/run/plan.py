@@ -76,7 +76,7 @@ class Plan:
                 for rate, s, state in self.trials
             ],
             "batches": self.batches,
-            "untestable": untested_claims(self.resolved),
+            "untestable": untested_claims(self.resolved, self.resolved.arguments),
             "cost": dict(self.cost),
             "visible effects": dict(self.visible),
             "claims": [claim.as_data() for claim in self.claims],

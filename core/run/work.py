@@ -1,11 +1,13 @@
 """The validated work of an order: the chains of stages to run and the trials before them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from core.paper.overrides import named_texts
 from core.records.places import check_writable, root
 from core.records.record import read_records
 from core.run.request import Order
+from core.settings.layers import arguments_of
 from core.settings.refusals import refuse, refuse_paper
 from core.settings.resolve import resolve
 from core.settings.resolved import Resolved
@@ -58,7 +60,9 @@ def validate_order(order: Order) -> Work:
     check_records(order.paper.slug)
     if caution := chains[0].resolved.caution:
         say(caution)
-    for slug, reason in untested_claims(chains[0].resolved).items():
+    for line in idle_settings(order, chains):
+        say(line)
+    for slug, reason in untested_claims(chains[0].resolved, order.arguments).items():
         say(f"claim {slug} will have no verdict: {reason}")
     return Work(order=order, chains=tuple(chains), trials=tuple(trials))
 
@@ -66,19 +70,37 @@ def validate_order(order: Order) -> Work:
 def make_chains(order: Order, arms: Iterable[str], looks: int | None = None) -> list[Chain]:
     """Return the chain of every arm with every seed, at the arm's own learning rate.
 
+    A setting of the command line acts on the arms whose family reads it.
+
     Args:
         order: The order.
         arms: The names of the arms.
         looks: The number of looks that the seeds are for; None for all.
     """
+    names = tuple(arms)
     resolved_arms = [
-        resolve(order.paper, arm=arm, scale=order.scale, arguments=order.arguments) for arm in arms
+        resolve(
+            order.paper,
+            arm=arm,
+            scale=order.scale,
+            arguments=arguments_of(order.paper, arm, order.arguments, names),
+        )
+        for arm in names
     ]
     return [
         Chain(resolved, seed)
         for resolved in resolved_arms
         for seed in order.seeds_in(resolved.world, looks)
     ]
+
+
+def idle_settings(order: Order, chains: Sequence[Chain]) -> Iterator[str]:
+    """Yield for each arm that leaves out settings of the command line which these are."""
+    given = named_texts(order.arguments)
+    for resolved in {chain.resolved.arm: chain.resolved for chain in chains}.values():
+        if idle := [name for name in given if name not in named_texts(resolved.arguments)]:
+            names, family = ", ".join(idle), resolved.family.name
+            yield f"arm {resolved.arm} leaves out {names}: its family {family} does not read it"
 
 
 def check_chains(chains: Sequence[Chain]) -> None:

@@ -11,7 +11,7 @@ from core.collect.rejection import user_message
 from core.data.conversations import Row
 from core.data.sft import IGNORED
 from core.forward.batches import pad_rows
-from core.forward.head_scores import token_scores
+from core.forward.head_scores import label_values, token_scores
 from core.preparations.own_solutions import LABELS
 from core.rollout.chat import chat_text
 from core.samplers.policy import PolicySampler
@@ -67,7 +67,7 @@ def step_scores(model: nn.Module, encode: Encoder, solutions: Sequence[Solved]) 
         rows = [encode(solutions[place].row, place) for place in part]
         ids, mask = pad_rows([row["token_input_ids"] for row in rows], 0)
         logits = token_scores(model, ids.to(device), mask.to(device)).cpu()
-        values = logits.softmax(-1)[:, 1] if logits.shape[1] > 1 else logits[:, 0]
+        values = label_values(logits)
         for place, row, of_row in zip(part, rows, values.split(mask.sum(1).tolist()), strict=True):
             labels = torch.tensor([*row["token_labels"]])
             scores[place] = of_row[labels != IGNORED]

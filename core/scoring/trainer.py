@@ -16,7 +16,7 @@ from core.configs.reward import ScoringConfig
 from core.forward.router import has_experts
 from core.models.load import load_keywords
 from core.models.scorers import ScoringHead, load_scorer
-from core.preference.answer_trainer import AnswerTrainer, Term
+from core.preference.answer_trainer import AnswerTrainer, Term, not_finite
 from core.shards.adapters import has_adapters
 from core.trainers.vocabulary import policy_and_tokenizer
 from eval.errors import BadValue
@@ -99,10 +99,7 @@ class ScoringTrainer(AnswerTrainer):
         place = int(finite.int().argmin())
         row = int(self.score_rows(inputs)[place])
         text = self.tokenizer.decode(inputs["input_ids"][row][inputs["attention_mask"][row] > 0])
-        raise BadValue(
-            f"score of {text!r}: {scores[place].tolist()}, expected finite numbers; lower "
-            "learning_rate, or look for NaN in the weights"
-        )
+        raise not_finite(f"score of {text!r}", scores[place].tolist())
 
     @torch.no_grad()
     def gathered(self, columns: Sequence[Tensor]) -> Tensor:

@@ -72,6 +72,32 @@ def sourced_values(
     return values
 
 
+def arguments_of(
+    paper: Paper, arm: str, arguments: tuple[str, ...], arms: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the settings of a command line over several arms that act on one of them.
+
+    Those that its family does not read and another arm's does are left out. What no arm reads is
+    kept, so that it is refused.
+
+    Args:
+        paper: The paper.
+        arm: The name of the arm.
+        arguments: The settings of the command line as `name=value`.
+        arms: The names of all arms of the command.
+    """
+    own, *others = (readable(paper.family_of(name)) for name in (arm, *arms))
+    elsewhere = frozenset[str]().union(*others) - own
+    names = named_texts(arguments)
+    return tuple(f"{name}={text}" for name, text in names.items() if name not in elsewhere)
+
+
+def readable(family_name: str) -> frozenset[str]:
+    """Return the names of the settings that a family reads."""
+    family = find_family(family_name)
+    return RUN_FIELDS.difference(family.unused) | family.config_class().settable()
+
+
 def read_arguments(
     paper: Paper, arguments: tuple[str, ...], config: type[BaseConfig]
 ) -> dict[str, object]:

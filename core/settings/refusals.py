@@ -1,10 +1,10 @@
 """Checks of papers and runs before anything starts: unknown names, equal arms, missing columns."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, combinations, product
+from itertools import combinations, product
 
+from core.data.data_set import DataSet
 from core.data.prompts import PROMPT
-from core.data.sets import DataSet
 from core.data.sources import File, read_rows
 from core.paper import Paper
 from core.paper.page import PREPARED
@@ -40,8 +40,8 @@ def refuse(runs: Sequence[Resolved]) -> None:
     for resolved in runs:
         check_run(resolved)
     paper, scale = runs[0].paper, runs[0].scale
-    problem = next(chain(same_trainings(runs), same_trainings(arms(paper, scale))), None)
-    if problem is not None:
+    problem = next(same_trainings(runs), "") or equal_arms(paper, scale)
+    if problem:
         raise BadValue(f"{paper.slug} at {scale}: {problem}")
 
 
@@ -57,6 +57,11 @@ def check_run(resolved: Resolved) -> None:
     check_average(resolved)
     if resolved.run.trainer is not None:
         load_trainer(resolved.run.trainer, resolved.family.trainer_class())
+
+
+def equal_arms(paper: Paper, scale: str) -> str:
+    """Return which two arms of a paper come to one training without being declared to, or ""."""
+    return next(same_trainings(arms(paper, scale)), "")
 
 
 def arms(paper: Paper, scale: str) -> list[Resolved]:

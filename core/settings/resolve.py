@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
 
-from core.data.sets import ANSWER, DataSet
+from core.data.data_set import ANSWER, DataSet
 from core.families import pocket, regimes
 from core.families.table import find_family
 from core.paper import Paper
@@ -106,7 +106,8 @@ def with_preparations(paper: Paper) -> Paper:
 def _budget(resolved: Resolved) -> dict[str, Sourced]:
     """Return the steps in which an arm of another family sees as many samples as the main arm.
 
-    The result is empty if the arm or the command line sets the steps, or if the data decides them.
+    The result is empty if the arm or the command line sets the steps, if the data decides them, or
+    if the main arm trains nothing.
     """
     paper, family = resolved.paper, resolved.family
     steps = resolved.values.get("max_steps", Sourced(None, ""))
@@ -114,7 +115,7 @@ def _budget(resolved: Resolved) -> dict[str, Sourced]:
         return {}
     main = resolve(paper, arm=paper.main_arm, scale=resolved.scale)
     samples = main.family.cost(main.preview()).samples
-    if samples is None:
+    if samples is None or not main.family.trains:
         return {}
     single_step = replace(resolved, values={**resolved.values, "max_steps": Sourced(1, "")})
     samples_per_step = family.cost(single_step.preview()).samples or 1

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from core.configs.base import BaseConfig
-from core.data.sets import DataSet, find_sets
+from core.data.data_set import DataSet
+from core.data.sets import find_sets
 from core.families.family import Family
 from core.families.table import find_family
 from core.families.worlds import World, world_of_regime

@@ -53,6 +53,14 @@ class Answering:
         prepare_torch(self.threads)
         return self.loading.scorer(self.place, head, seed)
 
+    @property
+    def denoiser(self) -> "PreTrainedModel":
+        """The model that reads in both directions."""
+        from core.stages.training import prepare_torch
+
+        prepare_torch(self.threads)
+        return self.loading.denoiser(self.place)
+
     def load(self, loading: Loading) -> "PolicySampler":
         """Load the policy again with other options, and return its sampler."""
         from core.stages.training import prepare_torch

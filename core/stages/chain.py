@@ -1,11 +1,11 @@
 """The stages of a run: data, start, train, and the evaluations before and after the training."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from core.claims import START
-from core.families.family import SEEN
+from core.families.family import KL_ON_BENCHMARK, KL_TO_START, SEEN
 from core.families.worlds import POCKET
 from core.models.builds import build_of, is_trained_here
 from core.paper.page import PREPARED
@@ -14,6 +14,8 @@ from core.settings.resolved import Resolved
 from core.settings.run_settings import LARGEST_SEED, RunSettings
 from core.stages.answering import Answering
 from core.stages.data import Data
+from core.stages.divergences import Divergences
+from core.stages.drawn_texts import DrawnTexts
 from core.stages.evaluate import Evaluate, evaluations
 from core.stages.held_out import ANSWER_TOKENS
 from core.stages.kept_tokens import KeptTokens
@@ -85,7 +87,8 @@ class Chain:
         run, on_processor = self.resolved.run, self.resolved.config.get("use_cpu")
         kernels = acting_kernels() if on_processor else {}
         trust_code = bool(self.resolved.config.get("trust_remote_code"))
-        return Start(self._chosen(run.model), run.chat_template, kernels, trust_code)
+        denoises = self.resolved.family.gives_texts
+        return Start(self._chosen(run.model), run.chat_template, kernels, trust_code, denoises)
 
     @cached_property
     def data(self) -> Data:
@@ -182,13 +185,26 @@ class Chain:
             config=config,
             decoding=decoding_of_solutions(self.resolved.run),
         )
+        of_teacher = claimed(family.teacher_quantities)
+        divergences = partial(
+            Divergences,
+            begun=start,
+            teacher=self._teacher(start) if of_teacher else start,
+            tokens=tokens,
+            benchmark=next(iter(self.resolved.run.benchmarks), ""),
+        )
         kept = partial(KeptTokens, begun=start, sampling=family.truncation(config))
         return [
             ((*family.probabilities, *claimed(family.claimed_probabilities)), Probabilities),
-            (claimed(family.own_answers), partial(OwnAnswers, begun=start, tokens=tokens)),
+            (
+                claimed(family.own_answers),
+                partial(OwnAnswers, begun=start, tokens=tokens, seed=self.seed),
+            ),
             (claimed(family.kept_tokens), partial(kept, tokens=tokens)),
             (claimed((*of_pairs, *(name + SEEN for name in of_pairs))), pairs),
             (claimed(family.solution_quantities), solutions),
+            (of_teacher, divergences),
+            (claimed(family.text_quantities), partial(DrawnTexts, config=config, seed=self.seed)),
             (
                 claimed(family.sampler_gaps),
                 partial(SamplerGap, tokens=tokens, bits=family.sampler_bits(config)),
@@ -205,7 +221,9 @@ class Chain:
         paper, arms = self.resolved.paper, (self.resolved.arm, START)
         claimed = [need for claim in paper.claims for arm, need in claim.needs if arm in arms]
         names_claimed = {need.name for need in claimed if need.kind == "probabilities"}
-        return tuple(name for name in names if name in names_claimed)
+        on_benchmarks = sorted(name for name in names_claimed if name.startswith(KL_ON_BENCHMARK))
+        known = (*names, *(on_benchmarks if KL_TO_START in names else ()))
+        return tuple(name for name in known if name in names_claimed)
 
     @property
     def start_stages(self) -> list[Stage]:
@@ -229,6 +247,17 @@ class Chain:
     def _preparation_of(self, name: str) -> "Chain | None":
         """Return the chain of the preparation that a name refers to, if it refers to one."""
         return self.prepared[name.removeprefix(PREPARED)] if name.startswith(PREPARED) else None
+
+    def _teacher(self, start: Answering) -> Answering:
+        """Return the model in the role of the teacher.
+
+        Raises:
+            BadValue: no model has the role.
+        """
+        role = self.train.roles.get("teacher") if self.train else None
+        if role is None:
+            raise BadValue("quantities of a teacher are asked for: set roles={'teacher': ...}")
+        return Answering(replace(self.start, chosen=role), start.loading, start.threads)
 
     def _chosen(self, name: str) -> Chosen:
         """Return the model of a name, with its training stage if the name is a preparation's."""

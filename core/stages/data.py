@@ -8,8 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from core.data.data_set import ANSWER, DataSet
 from core.data.prompts import Prompts
-from core.data.sets import ANSWER, DataSet
 from core.data.sources import File, Row
 from core.families.family import Family
 from core.records.files import file_digest

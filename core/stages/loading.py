@@ -185,6 +185,19 @@ class Loading:
         scorer: Any = load_drawn_scorer(model, head, seed, **options)  # Any: half typed
         return scorer.eval().to(self.place)
 
+    def denoiser(self, model: str) -> "PreTrainedModel":
+        """Load a model that reads in both directions by name or folder.
+
+        Raises:
+            BadValue, DamagedFile, MissingFile, UnknownName: see `load_denoiser`.
+        """
+        from core.models.denoisers import load_denoiser
+
+        self.make_room()
+        options = {"dtype": self.dtype, "trust_remote_code": self.trust_code}
+        denoiser: Any = load_denoiser(model, **options)  # Any: half typed
+        return denoiser.eval().to(self.place)
+
     def tokenizer(self, model: str) -> "PreTrainedTokenizerBase":
         """Load the tokenizer of a model by name or folder.
 

@@ -165,6 +165,7 @@ def derive(sets: PairSets, names: Iterable[str], *, at_start: bool = False) -> d
 
 def quantity_of(sets: PairSets, name: str, *, at_start: bool) -> "Quantity":
     """Return one quantity of stored pairs or solutions, see `derive`."""
+    from core.distillation.teacher_quantities import TEACHER_QUANTITIES, teacher_quantity
     from core.preference.pair_quantities import moved_pairs, pair_quantity
     from core.scoring.reward_quantities import has_rewards, reward_quantity, rewarded_pairs
     from core.scoring.solution_quantities import (
@@ -173,6 +174,8 @@ def quantity_of(sets: PairSets, name: str, *, at_start: bool) -> "Quantity":
         solution_quantity,
     )
 
+    if name in TEACHER_QUANTITIES:
+        return teacher_quantity(name, sets, at_start=at_start)
     if name in SOLUTION_QUANTITIES:
         return solution_quantity(name, scored_solutions(sets, at_start=at_start))
     columns, own_name = sets[set_of(name)], name.removesuffix(SEEN)

@@ -61,7 +61,7 @@ class Question:
 
     @property
     def has_weights(self) -> bool:
-        """True if a metric weighs samples by their log-probabilities, which are then stored."""
+        """True if a metric reads log-probabilities of samples, which are then stored."""
         return any(is_weighted(metric) for metric in self.metrics)
 
     @property
@@ -146,8 +146,8 @@ def check_metrics(evaluation: Evaluation) -> None:
     """Check that the samples of an evaluation give its metrics.
 
     Raises:
-        BadValue: they do not; or a metric reads ratings, which they have none of; or a vote is to
-            be weighted by the probabilities of texts that the policy has not written alone.
+        BadValue: they do not; or a metric reads ratings, which they have none of; or it reads the
+            probabilities of texts that the policy has not written alone.
     """
     for metric in evaluation.metrics:
         parse_metric(metric, evaluation.samples)
@@ -158,8 +158,8 @@ def check_metrics(evaluation: Evaluation) -> None:
             )
         if is_weighted(metric) and evaluation.mode != PLAIN_MODE:
             raise BadValue(
-                f"{metric} in the mode {evaluation.mode}: votes are weighted in the mode "
-                f"{PLAIN_MODE} only; leave the metric out"
+                f"{metric} in the mode {evaluation.mode}: log-probabilities are those of answers "
+                f"in the mode {PLAIN_MODE} only; leave the metric out"
             )
 
 

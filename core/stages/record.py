@@ -26,7 +26,7 @@ from core.stages.browse import write_page
 from core.stages.chain import Chain
 from core.stages.evaluate import Scored, evaluate
 from core.stages.held_out import FOLDER
-from core.stages.outcomes import held_out_outcomes, outcomes_of
+from core.stages.outcomes import claimed_texts, held_out_outcomes, outcomes_of
 from core.stages.pair_quantities import PairQuantities
 from core.stages.probabilities import compare_quantities
 from core.stages.stage import Outputs
@@ -89,7 +89,9 @@ def run_stages(chain: Chain, *, force: bool) -> RunOutputs:
     quantities = measure(chain, force=force)
     held_out = held_out_files(chain, trained)
     if chain.train and chain.resolved.arm != chain.resolved.paper.main_arm:
-        after, (trained, held_out) = outcomes_of(after), held_out_outcomes(trained, held_out)
+        texts = claimed_texts(chain.resolved.paper, chain.resolved.arm)
+        after = outcomes_of(after, with_texts=texts)
+        trained, held_out = held_out_outcomes(trained, held_out)
     return RunOutputs(
         data=data,
         start=start,

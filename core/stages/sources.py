@@ -5,7 +5,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from core.data.sets import DataSet
+from core.data.data_set import DataSet
 from core.models.builds import untrained_seed
 from core.models.folders import check_model
 from core.models.packaged import PACKAGED, packaged_version

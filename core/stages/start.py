@@ -53,6 +53,7 @@ class Start(Policy):
     chat_template: str | None = None
     kernels: Mapping[str, str] = field(default_factory=dict[str, str])
     trust_code: bool = False
+    denoises: bool = False  # whether it is a model that reads in both directions
 
     @property
     def model(self) -> str:
@@ -79,13 +80,17 @@ class Start(Policy):
         """Load the model once; return its name, digest and number of parameters."""
         from transformers.utils import logging
 
+        from core.models.denoisers import load_denoiser
         from core.models.load import load_policy, load_tokenizer
         from core.rollout.chat import chat_text
 
         logging.disable_progress_bar()  # there is one of ours
         tokenizer = load_tokenizer(self.model, self.chat_template, trust_code=self.trust_code)
         chat_text(tokenizer, "?")  # or it ends here, before any training
-        model = load_policy(self.model, trust_code=self.trust_code)
+        if self.denoises:
+            model = load_denoiser(self.model, trust_remote_code=self.trust_code)
+        else:
+            model = load_policy(self.model, trust_code=self.trust_code)
         files = model_folder(self.model)
         digest = digest_of(folder_files(files)) if files else None
         size = sum(p.numel() for p in model.parameters())

@@ -16,7 +16,7 @@ from transformers.utils import logging
 from core.collect.reward_calls import reward_note
 from core.configs.base import BaseConfig
 from core.configs.script import ModelConfig
-from core.data.sets import ANSWER
+from core.data.data_set import ANSWER
 from core.data.sources import Row
 from core.errors import RewardError
 from core.explain.jsonl import JsonlCallback, read_log
@@ -218,6 +218,8 @@ def held_out_callback(
         folder: The folder of the graded answers.
     """
     settings = resolved.run
+    if resolved.family.gives_texts:
+        return None
     if resolved.family.gives_rewards:
         return pair_order_callback(settings, rows if resolved.family.pair_quantities else [])
     tokens = resolved.family.answer_tokens(config) or ANSWER_TOKENS

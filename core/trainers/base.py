@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack, cast
 
@@ -66,21 +66,23 @@ class BaseTrainer(ResumableTrainer):
         """Return the frozen starting policy."""
         return cast(PreTrainedModel, self.ref_model)
 
-    def keep_reference(self, *, adapters_off: bool) -> None:
+    def keep_reference(
+        self, *, adapters_off: bool, copied: Callable[[nn.Module], nn.Module] = frozen_copy
+    ) -> None:
         """Copy the starting policy as the reference, with new adapters turned off."""
         with gather_weights(
             self.policy(), self.frame
         ) as policy:  # ZeRO-3 may have cut it while loading
-            self.ref_model = frozen_copy(policy)
+            self.ref_model = copied(policy)
         if adapters_off:
             cast(Any, self.ref_model).base_model.disable_adapter_layers()  # Any: of peft
         if self.frame is not None:
             spread_weights(self.ref_model, self.args.device)
 
-    def move_reference(self) -> None:
-        """Add the callback that moves the reference towards the policy, as the settings say."""
+    def move_reference(self, share: float, steps: int) -> None:
+        """Move the reference towards the policy by a share after every `steps` optimizer steps."""
         self._reference_moves = True
-        self.add_callback(SyncReferenceCallback(self.reference(), self.frame))
+        self.add_callback(SyncReferenceCallback(self.reference(), self.frame, share, steps))
 
     def evaluate(
         self,

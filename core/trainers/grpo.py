@@ -29,7 +29,7 @@ from core.configs.idle import ratio_is_one
 from core.configs.rollout import RolloutConfig
 from core.data.streams import is_stream
 from core.forward.batches import Batch, as_rollout
-from core.forward.logps import token_logps
+from core.forward.logps import TokenLogps, token_logps
 from core.forward.micro_pieces import kept_mask
 from core.forward.router import router_weight
 from core.losses.aggregate import TOKEN_NORMALIZERS, Scale
@@ -188,7 +188,7 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
             self.keep_reference(adapters_off=has_new_adapters)
         if args.sync_ref_model:
             refuse_adapters(self.policy(), "sync_ref_model=True")
-            self.move_reference()
+            self.move_reference(args.ref_model_mixup_alpha, args.ref_model_sync_steps)
         self.prepare_engine(str(self.policy().config.name_or_path))
         drift = () if ratio_is_one(args) else DRIFT
         self.logged = (*LOSS_TYPES[args.loss_type].logs, *drift)
@@ -214,23 +214,14 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
 
     def loss(self, model: nn.Module, inputs: Batch) -> Tensor:
         """Return the share of a piece in the loss of its micro-batch, and record its metrics."""
-        balances, scale = self.router_weight != 0.0, self.scale(inputs)
-        logps, entropy, router = token_logps(
-            model,
-            inputs,
-            self.args.temperature,
-            with_entropy=True,
-            learns_entropy=self.args.rewards_entropy,
-            with_router=balances,
-        )
+        scale = self.scale(inputs)
+        logps, entropy, router = self.token_logps(model, inputs)
         r = as_rollout(inputs, logps, with_reference=self.args.penalises_kl)
         result = self.objective(r, scale)
         self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.args, self.logged))
         loss = result.loss + self.extra_loss(r, inputs, scale)
         if self.args.rewards_entropy:
-            times = 1 if self.args.aggregate.counts_tokens else scale.accumulation
-            loss_sum = [result.loss.detach() * times, loss.new_tensor(float(not self._more))]
-            self.seen[-1].totals["policy_loss"] = torch.stack(loss_sum)  # of a process, not a piece
+            self.seen[-1].totals["policy_loss"] = self.loss_of_piece(result.loss, scale)
             counted = replace(scale, tokens=inputs.get("kept", inputs.get("tokens")))
             training = self.mode == "train"
             loss = loss - self.bonus.weigh(
@@ -240,6 +231,26 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
             return loss
         self.record({"aux_loss": self.gather(router.detach()).mean().item()})
         return loss + self.router_weight * router / scale.accumulation
+
+    def token_logps(self, model: nn.Module, inputs: Batch) -> TokenLogps:
+        """Return log-probability and entropy of a piece's tokens, and its load-balancing loss."""
+        return token_logps(
+            model,
+            inputs,
+            self.args.temperature,
+            with_entropy=True,
+            learns_entropy=self.args.rewards_entropy,
+            with_router=self.router_weight != 0.0,
+        )
+
+    def loss_of_piece(self, loss: Tensor, scale: Scale) -> Tensor:
+        """Return the policy loss of a piece and 1 for the last of its micro-batch, else 0 (2,).
+
+        Summed over pieces, it is a sum over processes and their number.
+        """
+        times = 1 if self.args.aggregate.counts_tokens else scale.accumulation
+        last = loss.new_tensor(float(not self._more))
+        return torch.stack([loss.detach() * times, last])
 
     def objective(self, r: Rollout, scale: Scale) -> PolicyLoss:
         """Return the policy loss of a piece."""

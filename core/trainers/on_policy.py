@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from transformers import TrainerCallback
 
-from core.collect.completion_log import CompletionLog, RewardLogs, report_completions
+from core.collect.completion_log import RewardLogs
 from core.collect.draws import (
     Draw,
     group_means,
@@ -43,7 +43,6 @@ from core.collect.summary import (
     named_metrics,
 )
 from core.configs.rollout import RolloutConfig
-from core.data.best_fit import Data
 from core.forward.batches import (
     Batch,
     pad_rows,
@@ -58,7 +57,6 @@ from core.losses.selection import SELECTIONS, Selected
 from core.rollout.support import as_tensor
 from core.trainers.prompts import Rows
 from core.trainers.publish import TrainerArguments
-from core.trainers.resume import ProcessState
 from core.trainers.sampling import SamplingTrainer
 from eval.errors import BadValue
 
@@ -86,10 +84,6 @@ class OnPolicyTrainer(SamplingTrainer):
             reward_index(args.selection_reward, self.rewards)
         super().__init__(args=args, callbacks=callbacks, **rest)
         self.loop = AsyncLoop()
-        self.completion_logs = {
-            "train": CompletionLog(args.rollout_size),
-            "eval": CompletionLog(None, "eval"),
-        }
         self.reward_logs = RewardLogs()
 
     @property
@@ -175,6 +169,7 @@ class OnPolicyTrainer(SamplingTrainer):
         draws, selected = self.fill_rollout(rows)
         generated, scored = join_generated(draws), join_scored(draws)
         batch, count = self.tensors(generated), len(scored.rewards)
+        batch |= self.further_tensors(draws, batch)
         scored = replace(scored, **self.gather_tokens(draws, self.assess(batch), scored.length))
         chosen = scored if selected is None else scored.take(selected.rows, selected.group)
         columns = self.columns(chosen)
@@ -198,6 +193,10 @@ class OnPolicyTrainer(SamplingTrainer):
         return take_selected(
             batch, selected.scatter(count, ones)[own_rows], self.args.rollout_parts
         )
+
+    def further_tensors(self, draws: list[Draw], batch: Batch) -> Batch:  # noqa: ARG002 - for those who override it
+        """Return further tensors of this process's completions, in the order of the draws."""
+        return {}
 
     def gather_tokens(self, draws: list[Draw], tensors: Batch, length: int) -> Batch:
         """Gather tensors of this process's tokens (n, T) from all processes, padded to `length`."""
@@ -283,30 +282,3 @@ class OnPolicyTrainer(SamplingTrainer):
             complete = ~torch.tensor(generated.are_truncated([*self.eos_token_ids, pad]))
             batch["completion_mask"] = batch["completion_mask"] * complete.unsqueeze(1)
         return {key: tensor.to(self.args.device) for key, tensor in batch.items()}
-
-    def evaluate(
-        self,
-        eval_dataset: Data | dict[str, Data] | None = None,
-        ignore_keys: list[str] | None = None,
-        metric_key_prefix: str = "eval",
-    ) -> dict[str, float]:
-        """Evaluate as transformers does; each evaluation has its own completion log."""
-        self.completion_logs["eval"] = CompletionLog(None, metric_key_prefix)
-        return super().evaluate(eval_dataset, ignore_keys, metric_key_prefix)
-
-    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log as TRL does; with `log_completions`, also write and print the completions."""
-        log = self.completion_logs[self.mode]
-        if log.columns and self.args.log_completions and self.accelerator.is_main_process:
-            report_completions(log, self.args, self.state.global_step)
-        super().log(logs, start_time)
-
-    def own_state(self) -> ProcessState:
-        """Return the sampler's state with the completions of the next log."""
-        return {**super().own_state(), "completions": self.completion_logs["train"].state()}
-
-    def take_state(self, state: ProcessState) -> None:
-        """Restore what `own_state` returned, in the middle of a rollout or at its end."""
-        super().take_state(state)
-        if "completions" in state:
-            self.completion_logs["train"].take_state(state["completions"])

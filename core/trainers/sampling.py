@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Unpack
 
+from accelerate.utils import gather_object
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
+from core.collect.completion_log import CompletionLog, report_completions
 from core.collect.generation import Generated, RolloutFunction, call_rollout, pad_token_id, sample
 from core.configs.rollout import RolloutConfig
+from core.data.best_fit import Data
 from core.rewards.completions import Completion
 from core.rollout.engine import Engine
 from core.rollout.engines import make_engine, vllm_engine
@@ -15,6 +18,7 @@ from core.rollout.seeds import seed_of
 from core.shards.adapters import has_adapters
 from core.shards.past_weights import PastWeights, PastWeightsCallback
 from core.shards.sharding import gather_weights
+from core.trainers.prompts import Rows
 from core.trainers.publish import TrainerArguments
 from core.trainers.resume import ProcessState
 from core.trainers.rollouts import RolloutTrainer
@@ -22,7 +26,10 @@ from eval.errors import BadValue
 
 
 class SamplingTrainer(RolloutTrainer):
-    """Trainer that samples completions with an engine or with the user's rollout function."""
+    """Trainer that samples completions with an engine or with the user's rollout function.
+
+    With `log_completions` each log has a table of them.
+    """
 
     tokenizer: PreTrainedTokenizerBase
     eos_token_ids: list[int]
@@ -36,6 +43,10 @@ class SamplingTrainer(RolloutTrainer):
         **rest: Unpack[TrainerArguments],
     ):
         super().__init__(args=args, callbacks=callbacks, **rest)
+        self.completion_logs = {
+            "train": CompletionLog(args.rollout_size),
+            "eval": CompletionLog(None, "eval"),
+        }
         self.past = PastWeights(args.rollout_lag)
         if args.rollout_lag:
             self.add_callback(PastWeightsCallback(self.past, self.frame))
@@ -119,12 +130,44 @@ class SamplingTrainer(RolloutTrainer):
         moment = (self.args.seed, self.mode, self.state.global_step, self._rollouts)
         return [seed_of(*moment, row, prompt) for row, prompt in enumerate(prompts, start)]
 
+    def log_samples(self, rows: Rows, generated: Generated) -> None:
+        """Add completions without rewards to the completion log."""
+        if self.args.log_completions:
+            self.completion_logs[self.mode].add(
+                gather_object([row["prompt"] for row in rows]),
+                gather_object(generated.completions),
+            )
+
+    def evaluate(
+        self,
+        eval_dataset: Data | dict[str, Data] | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> dict[str, float]:
+        """Evaluate as transformers does; each evaluation has its own completion log."""
+        self.completion_logs["eval"] = CompletionLog(None, metric_key_prefix)
+        return super().evaluate(eval_dataset, ignore_keys, metric_key_prefix)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Log as TRL does; with `log_completions`, also write and print the completions."""
+        log, step = self.completion_logs[self.mode], self.state.global_step
+        is_due = self.args.log_completions and step % self.args.completion_log_steps == 0
+        if log.columns and is_due and self.accelerator.is_main_process:
+            report_completions(log, self.args, step)
+        super().log(logs, start_time)
+
     def own_state(self) -> ProcessState:
-        """Return the state of the rollouts, with the past weights that are sampled from."""
-        return {**super().own_state(), "past": self.past.state()}
+        """Return the state of the rollouts, with past weights and the completions of the next log.
+
+        Past weights are those that are sampled from.
+        """
+        completions = self.completion_logs["train"].state()
+        return {**super().own_state(), "past": self.past.state(), "completions": completions}
 
     def take_state(self, state: ProcessState) -> None:
-        """Restore what `own_state` returned."""
+        """Restore what `own_state` returned, in the middle of a rollout or at its end."""
         super().take_state(state)
         if state:
             self.past.take_state(state.get("past", []))
+        if "completions" in state:
+            self.completion_logs["train"].take_state(state["completions"])

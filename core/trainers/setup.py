@@ -1,6 +1,7 @@
 """Model, tokenizer and settings from the arguments of a trainer, and checks of the launch."""
 
 import os
+from collections.abc import Mapping
 from typing import TypeVar
 
 import torch
@@ -15,6 +16,7 @@ from transformers.utils import logging
 from core.configs.base import BaseConfig
 from core.configs.processes import asks_for_shards
 from core.data.streams import is_stream
+from core.models.folders import locate
 from core.models.load import load_causal, load_keywords, load_policy, own_tokenizer
 from eval.errors import BadValue
 
@@ -127,11 +129,21 @@ def policy_model(model: str | PreTrainedModel, args: BaseConfig) -> PreTrainedMo
                 "model_init_kwargs are for a model given by name: this one stays as it is"
             )
         return model
-    keywords = load_keywords(args)
+    return named_model(model, args, load_keywords(args))
+
+
+def named_model(name: str, args: BaseConfig, keywords: Mapping[str, object]) -> PreTrainedModel:
+    """Load a causal language model of a name, in 32 bits unless the keywords differ.
+
+    Args:
+        name: Folder, hub id, shipped or packaged name.
+        args: Settings that say whether code that it brings is trusted.
+        keywords: Keywords of `from_pretrained`.
+    """
     if not keywords and not args.trust_remote_code:
-        return load_policy(model)
-    keywords = {"dtype": torch.float32, "trust_remote_code": args.trust_remote_code, **keywords}
-    return load_causal(model, model, **keywords)
+        return load_policy(name)
+    options = {"dtype": torch.float32, "trust_remote_code": args.trust_remote_code, **keywords}
+    return load_causal(name, locate(name), **options)
 
 
 def given_tokenizer(

@@ -5,6 +5,7 @@ worlds that no longer exist, are only compared with their digests.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import cast
 
 from core.paper import Paper
@@ -31,23 +32,31 @@ from eval.errors import ReproError
 
 QUESTION = ("mode", "metric", "n", "samples", "seed", "temperature", "top_p", "draw")  # of a row
 HELD_OUT_SETTINGS = ("data", "heldout_problems", "eval_max_tokens", "threads")
+OFTEN_ALIKE = 99.0  # percent of right answers from which on arms of one start may err alike
 
 
 def derived_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
     """Yield a line for each statement of the shown records that cannot be derived again."""
     latest_records = latest(records)
     runs, tunings = runs_of(latest_records), tunings_of(latest_records)
-    for record, lines in module_problems(paper, runs, tunings):
+    checks = (module_problems(paper, runs, tunings), claims_problems(paper, records))
+    for record, lines in chain.from_iterable(checks):
         try:
             yield from (f"{place_of(record)}: {line}" for line in lines)
-        except ReproError as error:  # such as an arm that the module no longer has
+        except ReproError as error:  # an arm that the module no longer has, or a damaged file
             yield f"{place_of(record)}: {error}"
     yield from start_disagreements(runs)
     yield from identical_trainings(paper, runs)
+
+
+def claims_problems(
+    paper: Paper, records: Sequence[Record]
+) -> Iterator[tuple[ClaimsRecord, Iterator[str]]]:
+    """Yield each shown record of verdicts with the lines on how its runs give others."""
+    latest_records = latest(records)
     for scale in sorted({record["scale"] for record in latest_records}):
         for claims in claims_of([*latest_records, *at_other_settings(records)], scale):
-            lines = verdict_problems(paper, claims, records)
-            yield from (f"{place_of(claims)}: {line}" for line in lines)
+            yield claims, verdict_problems(paper, claims, records)
 
 
 def module_problems(
@@ -108,9 +117,9 @@ def identical_trainings(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str
     """Yield a line for trainings of different arms or seeds with equal weights, samples or curves.
 
     Sampled answers that training has not changed at all are reported as well. Weights and samples
-    of trainings that diverged are not compared: none of their weights is a number. Samples that are
-    all right are not compared either, and a reward model has none. Curves are those of the trained
-    weights, so runs that save different averages of them may have equal curves.
+    of trainings that diverged are not compared: none of their weights is a number. Samples of which
+    `OFTEN_ALIKE` percent are right are not compared either, and a reward model has none. Curves are
+    those of the trained weights, so runs that save different averages may have equal curves.
     """
     first: dict[Hashable, RunRecord] = {}
     for run in runs:
@@ -120,7 +129,7 @@ def identical_trainings(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str
         saved = run["config"].get("weights", {"value": LIVE})["value"]
         curves = (run["curves"], saved)
         parts: dict[str, object] = {"weights": run["train"]["weights"], "curves": curves}
-        if any(row["value"] < 100 for row in run["scores"]):  # right answers are often alike
+        if any(row["value"] < OFTEN_ALIKE for row in run["scores"]):
             parts["samples"] = [with_texts(row)["digest"] for row in run["scores"]]
         compared = {"curves": curves} if has_diverged(run) else parts
         for name, part in compared.items():

@@ -11,7 +11,7 @@ from core.records.schema import RunRecord, place_of
 from core.stages.pair_quantities import derive
 from core.stages.probabilities import compare_quantities
 
-DERIVING = ("core.forward", "core.losses", "core.preference", "core.scoring")
+DERIVING = ("core.distillation", "core.forward", "core.losses", "core.preference", "core.scoring")
 
 
 def pair_problems(run: RunRecord) -> Iterator[str]:
@@ -22,6 +22,7 @@ def pair_problems(run: RunRecord) -> Iterator[str]:
     Raises:
         MissingFile, DamagedFile: see `core.records.pair_files.read_run_pairs`.
     """
+    from core.distillation.teacher_quantities import TEACHER_QUANTITIES
     from core.preference.pair_quantities import PAIR_QUANTITIES, QUANTILE_GAP
     from core.scoring.reward_quantities import REWARD_QUANTITIES
     from core.scoring.solution_quantities import SOLUTION_QUANTITIES
@@ -30,6 +31,7 @@ def pair_problems(run: RunRecord) -> Iterator[str]:
         return
     recorded, sets = run.get("probabilities", {}), read_run_pairs(run)
     of_pairs = {*PAIR_QUANTITIES, QUANTILE_GAP, *REWARD_QUANTITIES, *SOLUTION_QUANTITIES}
+    of_pairs |= {*TEACHER_QUANTITIES}
     names = [name for name in recorded if name.removesuffix(SEEN) in of_pairs]
     for name in names:
         if set_of(name) not in sets:

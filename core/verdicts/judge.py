@@ -8,6 +8,7 @@ from core.claims.gates import CheckedGate
 from core.paper import Paper
 from core.records.record import Record
 from core.records.verdict_row import VerdictRow
+from core.verdicts.compared_answers import with_wins
 from core.verdicts.conjunctions import JudgedComparison, judge_conjunction
 from core.verdicts.replications import number_of_starts
 from core.verdicts.room import reason_without_room
@@ -98,7 +99,8 @@ def judge_claim(
     if lack := lacking_runs(arms, by_arm, len(cases), looks):
         return missed_verdict(claim, missed) if missed else untested_verdict(claim, lack)
     try:
-        return judge_at_looks(claim, test, cases, looks or [Look(len(cases))])
+        compared = with_wins(claim, cases)
+        return judge_at_looks(claim, test, compared, looks or [Look(len(cases))])
     except MissingMeasure as error:
         return untested_verdict(claim, str(error.args[0]))
 

@@ -1,6 +1,6 @@
 """Estimates the sampling error of test problems that all seeds of a claim share."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, cast
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from core.claims import Comparison, MissingMeasure, Need, Record, Runs
 from core.claims.measures import is_validation
+from core.claims.win_rates import WINS
 from core.records.run_samples import SampleSet, sample_set
 from core.records.sample_files import held_out_digests
 from core.records.schema import AtKCurves, RunRecord, ScoreRow
@@ -108,7 +109,23 @@ def without(run: RunRecord, needs: Collection[Need], block: int) -> Record:
     watched = {need.name for need in needs if is_validation(need)} & run["curves"].keys()
     curves = {name: curve_without(run, name, block) for name in watched}
     reduced["curves"] = {**run["curves"], **curves}
+    if WINS in reduced:
+        reduced[WINS] = wins_without(reduced[WINS], scored, block)
     return reduced
+
+
+def wins_without(
+    wins: Mapping[str, Mapping[str, Sequence[float]]], names: Collection[str], block: int
+) -> dict[str, dict[str, Sequence[float]]]:
+    """Return chances to win without a block of the problems of these benchmarks."""
+    left = slice(block, None, BLOCKS)
+    return {
+        side: {
+            name: np.delete(values, left).tolist() if name in names else values
+            for name, values in by_name.items()
+        }
+        for side, by_name in wins.items()
+    }
 
 
 def curve_without(run: RunRecord, name: str, block: int) -> list[tuple[float, float]]:

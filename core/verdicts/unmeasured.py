@@ -4,9 +4,10 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
 from core.claims import START, Claim, Need, Untestable
-from core.families.family import SEEN
+from core.families.family import KL_ON_BENCHMARK, KL_TO_START, SEEN
 from core.families.table import find_family
 from core.paper import Paper
+from core.settings.layers import arguments_of
 from core.settings.resolve import resolve
 from core.settings.resolved import Resolved
 from core.settings.run_settings import BENCHMARK, HELD_OUT, HELD_OUT_KL, HELD_OUT_NLL, RunSettings
@@ -14,15 +15,21 @@ from core.settings.run_settings import BENCHMARK, HELD_OUT, HELD_OUT_KL, HELD_OU
 SAME: Mapping[str, RunSettings] = MappingProxyType({})
 
 
-def untested_claims(resolved: Resolved) -> dict[str, str]:
+def untested_claims(resolved: Resolved, arguments: tuple[str, ...]) -> dict[str, str]:
     """Return why a claim cannot be tested with these settings of one arm and those of the others.
 
     Args:
-        resolved: One arm of the paper. The others have the same settings of the command line.
+        resolved: One arm of the paper.
+        arguments: The settings of the command line, which act on every arm that reads them.
     """
     paper, scale = resolved.paper, resolved.scale
     by_arm = {
-        arm: resolve(paper, arm=arm, scale=scale, arguments=resolved.arguments).run
+        arm: resolve(
+            paper,
+            arm=arm,
+            scale=scale,
+            arguments=arguments_of(paper, arm, arguments, (resolved.arm, *paper.arms)),
+        ).run
         for arm in paper.arms
         if paper.exists_at(arm, scale)
     }
@@ -53,7 +60,15 @@ def quantities_of(paper: Paper) -> set[str]:
         *({*f.probabilities, *f.claimed_probabilities, *f.pair_quantities} for f in families)
     )
     sampled = (
-        {*f.own_answers, *f.kept_tokens, *f.sampler_gaps, *f.solution_quantities} for f in families
+        {
+            *f.own_answers,
+            *f.kept_tokens,
+            *f.sampler_gaps,
+            *f.solution_quantities,
+            *f.text_quantities,
+            *f.teacher_quantities,
+        }
+        for f in families
     )
     return of_rows | {name + SEEN for name in of_rows} | set().union(*sampled)
 
@@ -113,12 +128,18 @@ def unmeasured_score(need: Need, settings: RunSettings, quantities: Collection[s
         return f"{need.name} is not scored"
     if settings.eval_modes and (mode := need.how[1]) not in settings.eval_modes:
         return f"{need.name} is not answered in the mode {mode}, which is not among eval_modes"
+    if need.by and settings.eval_temperature is not None:
+        return (
+            f"{need.name} is not split by {need.by}: eval_temperature="
+            f"{settings.eval_temperature:g} takes the place of the paper's evaluations"
+        )
     return ""
 
 
 def unmeasured_quantity(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
     """Return why runs with these settings do not measure a quantity; empty if they do."""
-    if need.name not in quantities:
+    measured = KL_TO_START if need.name.startswith(KL_ON_BENCHMARK) else need.name
+    if measured not in quantities:
         return f"probabilities are not measured ({need.name})"
     if not settings.heldout_problems:
         return f"no held-out problems to measure {need.name} on (heldout_problems=0)"

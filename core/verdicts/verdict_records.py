@@ -49,7 +49,7 @@ def verdicts_record(
         scale=scale,
         seeds=sorted({run["seed"] for run in runs}),
         looks=[[look.seeds, look.level] for look in looks],
-        overrides=runs[0]["overrides"],
+        overrides={name: value for run in runs for name, value in run["overrides"].items()},
         specified=claim_digests(paper),
         **({"planned": plans} if (plans := plan_digests(paper, runs)) else {}),
         runs=[run["digest"] for run in runs],

@@ -33,13 +33,21 @@ def running_sums(question: str) -> str:
     return "".join(str(total % 10) for total in accumulate(map(int, question[:-1])))
 
 
+def right_prefixes(question: str, solution: str) -> tuple[bool, ...]:
+    """Return for each step of a solution, and for its end, whether no step before it is wrong.
+
+    The first wrong step has a right prefix; the prefixes after it have gone wrong.
+    """
+    right = running_sums(question)
+    return tuple(right.startswith(solution[:end]) for end in range(len(solution) + 1))
+
+
 def judge_sums(question: str, solution: str) -> JudgedSums:
     """Return a solution of a question with the verdicts on its steps and on its answer."""
     right = running_sums(question)
     is_whole = len(solution) == len(right) and set(solution) <= {*digits}
     answer = solution[-1] if is_whole else ""
-    prefixes = (solution[:end] for end in range(1, len(solution)))
-    verdicts = (*(right.startswith(prefix) for prefix in prefixes), solution == right)
+    verdicts = (*right_prefixes(question, solution)[1:-1], solution == right)
     return JudgedSums(tuple(solution), verdicts if solution else (), answer, answer == right[-1])
 
 
@@ -47,10 +55,16 @@ class RunningSums:
     """Eight digits, `31415929=`; the solution is their running sums, `34894354`.
 
     A solution may have a right answer in spite of wrong steps.
+
+    Attributes:
+        length: Number of digits of a question.
+        digits: The digits that questions have.
     """
 
     name = "nano-digits"
     title = "nano digits"
+    length = LENGTH
+    digits = digits
     max_tokens = LENGTH + 1
     test_problems = 512
     demonstrations: Mapping[str, Demonstrations] = {
@@ -58,8 +72,8 @@ class RunningSums:
     }
 
     def question(self, random: Random) -> str:
-        """Draw eight digits."""
-        return "".join(random.choices(digits, k=LENGTH)) + "="
+        """Draw the digits."""
+        return "".join(random.choices(self.digits, k=self.length)) + "="
 
     def right_answers(self, question: str, seed: int) -> str:  # noqa: ARG002 - alike for all seeds
         """Return the solutions that end in the sum of all digits, whatever stands before it."""

@@ -7,12 +7,15 @@ from itertools import islice
 from random import Random
 
 from eval.errors import UnknownName
+from eval.nano.chains import Chains
 from eval.nano.choice import Choice
+from eval.nano.fallible_sums import EvenSums, LongSums
 from eval.nano.grammar import Grammar
+from eval.nano.hinted_sums import HINTED, HintedSums
 from eval.nano.ledgers import Ledgers
 from eval.nano.length import Length
 from eval.nano.many import Many
-from eval.nano.running_sums import RunningSums
+from eval.nano.running_sums import RunningSums, right_prefixes
 from eval.nano.sums import Sums
 from eval.nano.task import Task
 from eval.sets.problem import Answers, Problem
@@ -21,7 +24,10 @@ SIZES = {"train": 2000, "valid": 400}  # and as many test problems as the task s
 BOUNDS = {"train": 6, "valid": 7, "test": 10}  # tenths of the questions that belong up to a split
 TASKS: dict[str, Task] = {
     task.name: task
-    for task in (Choice(), Many(), Length(), Sums(), Grammar(), Ledgers(), RunningSums())
+    for task in (
+        *(Choice(), Many(), Length(), Sums(), Grammar(), Ledgers(), RunningSums(), Chains()),
+        *(LongSums(), EvenSums(), *HINTED),
+    )
 }
 
 
@@ -37,6 +43,11 @@ def questions(task: Task, split: str, random: Random) -> Iterator[str]:
         question = task.question(random)
         if owning_split(question) == split:
             yield question
+
+
+def prompt_of(task: Task, question: str, seed: int) -> str:
+    """Return a question with what is shown before it; its split is that of the question."""
+    return task.prompt(question, seed) if isinstance(task, HintedSums) else question
 
 
 @cache
@@ -57,7 +68,7 @@ def nano_problems(name: str, split: str, seed: int) -> tuple[Problem, ...]:
         if len(distinct_questions) == sizes[split]:
             break
     return tuple(
-        problem_of(task, question, f"{name}-{split}-{seed}-{number}", seed)
+        problem_of(task, prompt_of(task, question, seed), f"{name}-{split}-{seed}-{number}", seed)
         for number, question in enumerate(distinct_questions)
     )
 
@@ -75,13 +86,11 @@ def problem_of(task: Task, question: str, name: str, seed: int) -> Problem:
 
 
 def demonstrations(name: str, kind: str, seed: int) -> list[tuple[str, str]]:
-    """Return questions of the train split with answers of a kind of demonstrations."""
+    """Return prompts of the train split with answers of a kind of demonstrations."""
     task, random = TASKS[name], Random(f"{name} {kind} {seed}")
     drawn, question_stream = task.demonstrations[kind], questions(task, "train", random)
-    return [
-        (question, drawn.answer(question, seed, random))
-        for question in islice(question_stream, drawn.count)
-    ]
+    prompts = (prompt_of(task, question, seed) for question in islice(question_stream, drawn.count))
+    return [(prompt, drawn.answer(prompt, seed, random)) for prompt in prompts]
 
 
 def held_out_answers(name: str, kind: str, seed: int) -> list[str]:
@@ -89,3 +98,18 @@ def held_out_answers(name: str, kind: str, seed: int) -> list[str]:
     drawn, random = TASKS[name].demonstrations[kind], Random(f"{name} {kind} valid {seed}")
     answer = drawn.held_out or drawn.answer
     return [answer(p.question, seed, random) for p in nano_problems(name, "valid", seed)]
+
+
+def gone_prefixes(name: str, question: str, solution: str, tokens: int) -> list[bool]:
+    """Return for each token of a solution whether the solution before it has gone wrong.
+
+    Args:
+        name: Name of the task; of one that judges no steps, no prefix has gone wrong.
+        question: The question.
+        solution: The text, a character a token.
+        tokens: Number of tokens, with an end token if there is one.
+    """
+    if not isinstance(TASKS.get(name), RunningSums):
+        return [False] * tokens
+    is_right = right_prefixes(question, solution)
+    return [not right for right in is_right[:tokens]] + [True] * (tokens - len(is_right))

@@ -113,13 +113,15 @@ def best_of_k(ratings: Sequence[float], right: Sequence[bool], k: int) -> float:
     by_rating: dict[float, list[bool]] = {}
     for rating, is_right in zip(ratings, right, strict=True):
         by_rating.setdefault(rating, []).append(is_right)
-    expected, left = Fraction(0), len(ratings)
+    expected: Fraction | int = 0  # of integers alone unless samples share a rating
+    left = len(ratings)
     for rating in sorted(by_rating, reverse=True):
         alike = by_rating[rating]
         choices = comb(left, k) - comb(left - len(alike), k)  # whose best sample has this rating
-        expected += Fraction(choices * sum(alike), len(alike))
+        hits = choices * sum(alike)
+        expected += hits if len(alike) == 1 else Fraction(hits, len(alike))
         left -= len(alike)
-    return float(expected / comb(len(ratings), k))
+    return float(Fraction(expected) / comb(len(ratings), k))
 
 
 def check_k(n: int, k: int) -> None:

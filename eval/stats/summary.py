@@ -25,14 +25,18 @@ from eval.stats.estimates import (
 from eval.stats.voting import Ballots
 
 VOTING = 5  # of the highest rated samples
+GRAM = 4  # tokens of a gram
 # Each problem's value of a metric, from the ballots, K and the seed of drawn votes: a share of 1,
-# or a number for "distinct". Those of the halves have values of half of the problems.
+# or a number for "distinct". Those of the halves have values of half of the problems. Those of
+# "calibration" depend on the samples of all problems, and only their mean is an error.
 VALUES: Mapping[str, Callable[[Ballots, int, int], list[float]]] = {
     "avg": lambda ballots, _k, _seed: ballots.right_shares,
     "maj": lambda ballots, k, seed: ballots.expected_votes(k, seed),
     "maj-first": lambda ballots, k, _seed: ballots.first_votes(k),
     "pass": lambda ballots, k, _seed: ballots.passes(k),
     "distinct": lambda ballots, k, _seed: ballots.distinct_right(k),
+    "distinct-4": lambda ballots, _k, _seed: ballots.distinct_grams(GRAM),
+    "calibration": lambda ballots, _k, _seed: ballots.calibration_gaps,
     "maj-prob": lambda ballots, _k, _seed: ballots.weighted_votes("prob"),
     "maj-norm": lambda ballots, _k, _seed: ballots.weighted_votes("norm"),
     "maj-upper": lambda ballots, k, seed: ballots.votes_of_half(k, seed, agreeing=True),
@@ -41,9 +45,11 @@ VALUES: Mapping[str, Callable[[Ballots, int, int], list[float]]] = {
     "rm-weighted": lambda ballots, _k, _seed: ballots.rated_votes(),
     "rm-vote": lambda ballots, _k, _seed: ballots.votes_of_best(VOTING),
 }
-OF_PROBABILITIES = ("maj-prob", "maj-norm")
+OF_PROBABILITIES = ("maj-prob", "maj-norm", "calibration")
+OF_TEXTS = ("distinct-4",)
 OF_RATINGS = ("rm", "rm-weighted", "rm-vote")
-OF_ALL = ("top1", "avg", *OF_PROBABILITIES, "rm-weighted", "rm-vote")  # K samples, no more
+OF_ALL = ("top1", "avg", *OF_TEXTS, *OF_PROBABILITIES, "rm-weighted", "rm-vote")  # K samples alone
+FRACTIONAL = ("distinct-4", "calibration")  # not 1 or 0 even for one sample of a problem
 METRIC = re.compile(rf"top1|(?P<name>{'|'.join(VALUES)})@(?P<k>[1-9]\d*)")
 
 
@@ -103,6 +109,9 @@ def score(
     and `maj-norm@K` the votes of all K samples are weighted, see `Ballots.weighted_votes`;
     `maj-upper@K` and `maj-lower@K` are `maj@K` of the half of the problems whose samples agree most
     and least. `distinct@K` is the number of different right answers among any K, as a share of K.
+    `distinct-4@K` is the share of different grams of four tokens among the K answers to a problem,
+    see `eval.stats.grams`, and `calibration@K` the calibration error of all answers, see
+    `eval.stats.calibration`.
     Of samples that a reward model has rated, `rm@K` is the correctness of the best rated of any K,
     `rm-weighted@K` the vote of all K weighted by their ratings, and `rm-vote@K` the vote of the
     five best rated of all K.
@@ -258,11 +267,11 @@ def estimate(ballots: Ballots, metric: str, seed: int, level: float = LEVEL) -> 
     values = values_of(ballots, name, k, seed)
     if name == "distinct":
         values = [value / k for value in values]
-    if n == 1 or name == "maj-first":
+    if name == "maj-first" or (n == 1 and name not in FRACTIONAL):
         return proportion(round(sum(values)), len(values), level)
     if len(values) == 1:
         return Estimate(values[0], 0.0, 1.0, "one problem")
-    if name == "avg":
+    if name == "avg" or name in FRACTIONAL:
         return mean_interval(values, level)
     return bootstrap(values, seed=seed, level=level)
 
@@ -282,7 +291,8 @@ def parse_metric(metric: str, n: int) -> tuple[str, int]:
     if (name in OF_ALL and k != n) or k > n:
         raise BadValue(
             f"{metric} from {n} samples per problem: top1 needs exactly 1, avg@K, "
-            "weighted votes and rm-vote@K exactly K, maj@K, pass@K, distinct@K and rm@K at least K"
+            "distinct-4@K, calibration@K, weighted votes and rm-vote@K exactly K, maj@K, pass@K, "
+            "distinct@K and rm@K at least K"
         )
     return name, k
 
@@ -298,8 +308,13 @@ def share(flags: Sequence[bool]) -> float:
 
 
 def is_weighted(metric: str) -> bool:
-    """Return whether a metric weighs samples by their log-probabilities."""
+    """Return whether a metric reads the log-probabilities of samples."""
     return metric.partition("@")[0] in OF_PROBABILITIES
+
+
+def reads_texts(metric: str) -> bool:
+    """Return whether a metric reads the texts of samples, not only their answers."""
+    return metric.partition("@")[0] in OF_TEXTS
 
 
 def is_rated(metric: str) -> bool:

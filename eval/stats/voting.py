@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from math import exp, fsum, inf, log
+from statistics import fmean
 from typing import Literal, TypeAlias
 
 from eval.errors import BadValue
@@ -13,7 +14,9 @@ from eval.grading import answer_key, grade_many
 from eval.grading.extraction import WHOLE
 from eval.grading.numerals import read_number
 from eval.samples.store import Rated, Sample, Weighed
+from eval.stats.calibration import calibration_gaps
 from eval.stats.estimates import Votes, best_of_k, maj_at_k, pass_at_k
+from eval.stats.grams import distinct_share
 
 Weighting: TypeAlias = Literal["prob", "norm"]
 RIGHT = 0  # the label of every right answer; wrong ones are 1, 2, ... in the order of grouping
@@ -56,6 +59,25 @@ class Ballots:
             sum(pass_at_k(len(row), count, k) for count in right_counts(row).values())
             for row in self.rows
         ]
+
+    def distinct_grams(self, size: int) -> list[float]:
+        """Return the share of different grams among those of each problem's samples.
+
+        Raises:
+            BadValue: a sample is stored without its text.
+        """
+        return [distinct_share(row, size) for row in self.rows]
+
+    @property
+    def calibration_gaps(self) -> list[float]:
+        """The mean gap of each problem's samples, see `calibration_gaps`.
+
+        Raises:
+            BadValue: the samples have no log-probabilities.
+        """
+        chances = [[exp(logp) for logp in log_weights(row, "prob")] for row in self.rows]
+        right = [[s.correct is True for s in row] for row in self.rows]
+        return [fmean(gaps) for gaps in calibration_gaps(chances, right)]
 
     def first_votes(self, k: int) -> list[float]:
         """Return each problem's vote among its first k samples; the first of tied answers wins."""
@@ -142,7 +164,7 @@ def log_weights(samples: Sequence[Sample], weighting: Weighting) -> list[float]:
         if not isinstance(sample, Weighed):
             raise BadValue(
                 f"sample {sample.sample} of {sample.id} has no log-probability: a weighted vote "
-                "needs samples that an evaluation with such a metric has stored"
+                "or a calibration error needs samples that an evaluation with such a metric stores"
             )
         logs.append(sample.logp / (max(1, sample.tokens) if weighting == "norm" else 1))
     return logs

@@ -119,11 +119,23 @@ def draw_arm(axes: Axes, arm: str, curves: Sequence[Points], number: int) -> Non
     rows = over_seeds(logged) if logged else []
     if not rows:
         return
+    seeds = f"{len(logged)} seed{'s' * (len(logged) > 1)}"
+    draw_mean(axes, f"{arm} ({seeds})", rows, number, has_band=len(logged) > 1)
+
+
+def draw_mean(
+    axes: Axes,
+    label: str,
+    rows: Sequence[tuple[float, float, float, float]],
+    number: int,
+    *,
+    has_band: bool = True,
+) -> None:
+    """Draw a line of (x, mean, minimum, maximum) over seeds in style `number`, and its band."""
     steps, mean, low, high = zip(*rows, strict=True)
     (colour, dash, marker), interval = style(number), -(-len(rows) // MAX_MARKERS)
-    if len(logged) > 1:
+    if has_band:
         axes.fill_between(steps, low, high, color=colour, alpha=0.12, linewidth=0)
-    seeds = f"{len(logged)} seed{'s' * (len(logged) > 1)}"
     axes.plot(
         steps,
         mean,
@@ -133,8 +145,15 @@ def draw_arm(axes: Axes, arm: str, curves: Sequence[Points], number: int) -> Non
         markersize=3.5,
         markevery=(number % interval, interval),  # so that no marker hides that of an equal line
         linewidth=1.6,
-        label=f"{arm} ({seeds})",
+        label=label,
     )
+
+
+def scale_by_two(axes: Axes) -> None:
+    """Give the x axis a logarithmic scale with plain numbers at the powers of 2."""
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def draw_sampling(axes: Axes, sampled: Sequence[Record]) -> None:
@@ -156,9 +175,7 @@ def draw_sampling(axes: Axes, sampled: Sequence[Record]) -> None:
                 linewidth=1.5,
                 label=f"{label} {moment} RL",
             )
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.xaxis.set_minor_locator(NullLocator())
+    scale_by_two(axes)
     if not axes.lines:
         axes.text(0.5, 0.5, "not sampled", ha="center", transform=axes.transAxes)
 

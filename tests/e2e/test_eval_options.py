@@ -74,6 +74,8 @@ def test_how_many_are_decoded_at_a_time_changes_nothing(repro, tiny_model, tmp_p
             "--top-k goes with --benchmarks, not with --server",
         ),
         (("--contamination", "x", "--samples", "3"), ", not with --contamination"),
+        (("--scorer", "x"), "--scorer x chooses among answers: give --samples of at least 2"),
+        (("--step-separator", ";"), "--step-separator ';' goes with --scorer"),
     ],
 )
 def test_what_would_not_act_is_one_line(repro, tiny_model, arguments, message):
@@ -81,6 +83,14 @@ def test_what_would_not_act_is_one_line(repro, tiny_model, arguments, message):
     assert done.exit_code == 2
     (line,) = done.stderr.splitlines()
     assert message in line
+
+
+def test_a_scorer_has_to_be_a_model_that_rates(repro, tiny_model):
+    asked = ("eval", tiny_model, "--benchmarks", "pocket-gsm8k", "--samples", "2", "--limit", "2")
+    done = repro(*asked, "--scorer", tiny_model)
+    assert done.exit_code == 2
+    (line,) = done.stderr.splitlines()[-1:]
+    assert "LlamaForCausalLM with 2 labels rates no answers: expected a model that" in line
 
 
 def test_lm_eval_takes_the_same_precision_and_no_way_to_draw(repro, tiny_model):

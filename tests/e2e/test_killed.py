@@ -6,8 +6,10 @@ from random import Random
 from typing import NamedTuple
 
 import pytest
+import torch
 from changed_settings import changed
 from killed import Server
+from transformers import AutoModelForCausalLM
 from wandb_files import rows as wandb_rows
 
 from core.explain.jsonl import read_log
@@ -265,6 +267,69 @@ def test_killed_run_of_online_pairs_ends_as_a_whole_one(family, server, data, ti
     env = {"REPRO_DATA": str(data)}
     log = check_kills(server, tmp_path, asked, env, plan, Random(family), whole_steps=1)
     assert any(abs(row.get("rewards/margins", 0)) > 1e-3 for row in log)
+
+
+TAUGHT = """
+from core.paper import Paper
+
+PAPER = Paper(
+    slug="taught", title="", arxiv="", family="gkd", model="", data="", benchmarks=("gsm8k",),
+    arms={{"taught": {{"roles": {{"teacher": "{teacher}"}}}}}}, claims=(),
+)
+"""
+
+
+@pytest.mark.long
+def test_killed_run_of_a_student_ends_as_a_whole_one(server, data, tiny_model, tmp_path):
+    """Train a student on its own rollouts and on the data's, half each."""
+    teacher = AutoModelForCausalLM.from_pretrained(tiny_model)
+    with torch.no_grad():
+        teacher.get_input_embeddings().weight.mul_(1.5)
+    teacher.save_pretrained(tmp_path / "teacher")
+    paper, file = tmp_path / "taught.py", tmp_path / "answers.jsonl"
+    paper.write_text(TAUGHT.format(teacher=tmp_path / "teacher"))
+    rows = [{"prompt": f"{i}+{i}=?", "completion": f"{2 * i}", "answer": "4"} for i in range(40)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = changed(OF_PAIRS, "max_steps=16", "max_completion_length=12", "heldout_problems=2")
+    asked = ("one", paper, "--arm", "taught", "--seed", 0, f"model={tiny_model}", *settings)
+    plan = ("rollout", "forward", "optimizer", "log", "checkpoint", WRITE, "end of training")
+    env = {"REPRO_DATA": str(data)}
+    asked = (*asked, f"data={file}")
+    log = check_kills(server, tmp_path, asked, env, plan, Random("taught"), whole_steps=2)
+    shares = {row["on_policy_fraction"] for row in log if "on_policy_fraction" in row}
+    assert 0 < sum(shares) / len(shares) < 1
+
+
+SELF_TAUGHT = """
+from core.paper import Paper
+
+PAPER = Paper(
+    slug="self-taught", title="", arxiv="", family="sdft", model="", data="",
+    benchmarks=("gsm8k",), arms={{"taught": {{}}}}, claims=(),
+)
+"""
+
+
+@pytest.mark.long
+def test_killed_run_of_a_moving_teacher_ends_as_a_whole_one(server, data, tiny_model, tmp_path):
+    """The average of the student that teaches it is in the checkpoint."""
+    paper, file = tmp_path / "taught.py", tmp_path / "answers.jsonl"
+    paper.write_text(SELF_TAUGHT.format())
+    rows = [{"prompt": f"{i}+{i}=?", "completion": f"{2 * i}", "answer": "4"} for i in range(40)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    own = ("teacher_model_kind=ema", "teacher_update_rate=0.3", "distillation_topk=9")
+    settings = changed(
+        (*OF_PAIRS, "num_generations=2"),
+        "max_steps=16",
+        "max_completion_length=12",
+        "heldout_problems=2",
+        *own,
+    )
+    asked = ("one", paper, "--arm", "taught", "--seed", 0, f"model={tiny_model}", *settings)
+    plan = ("rollout", "forward", "reference moves", "checkpoint", WRITE, "end of training")
+    env = {"REPRO_DATA": str(data)}
+    asked = (*asked, f"data={file}")
+    check_kills(server, tmp_path, asked, env, plan, Random("self-taught"), whole_steps=1)
 
 
 def check_wandb(root, log):

@@ -19,7 +19,7 @@ MINE = '''
 from pathlib import Path
 
 from core.claims import Claim, late
-from core.data.sets import DataSet
+from core.data.data_set import DataSet
 from core.data.sources import File
 from core.paper import Paper, cite
 from eval.sets.benchmarks import Benchmark

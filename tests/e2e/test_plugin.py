@@ -64,7 +64,7 @@ OWN = '''
 
 from pathlib import Path
 
-from core.data.sets import DataSet
+from core.data.data_set import DataSet
 from core.data.sources import File
 from core.paper import Paper, cite
 from eval.sets.benchmarks import Benchmark

@@ -24,7 +24,7 @@ from functools import partial
 from random import Random
 
 from core.claims import Claim, late
-from core.data.sets import GRADED, DataSet
+from core.data.data_set import GRADED, DataSet
 from core.data.sources import Generated, Problems
 from core.families.nano import BASES, regime, start
 from core.families.worlds import World

@@ -33,10 +33,10 @@ def rows(kind):
 
 
 def trained(package, model, reference, tokenizer, folder, kind, **changes):
-    """A trainer of `package` after three optimizer steps, and what it logged."""
+    """A trainer of `package` after some optimizer steps, and what it logged."""
     args = package.DPOConfig(
         output_dir=str(folder),
-        **SHORT | {"max_steps": 3, "learning_rate": 1e-2, "optim": "sgd"} | changes,
+        **SHORT | {"learning_rate": 1e-2, "optim": "sgd"} | changes,
     )
     trainer = package.DPOTrainer(
         model=copy.deepcopy(model),
@@ -53,7 +53,9 @@ def trained(package, model, reference, tokenizer, folder, kind, **changes):
 CASES = {
     "defaults": {},
     "accumulated": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 3},
-    "several losses": {"loss_type": ["sigmoid", "bco_pair"], "loss_weights": [0.8, 0.2]},
+    "several losses": {
+        "loss_type": ["sigmoid", "bco_pair", "sft"], "loss_weights": [0.8, 0.2, 1.0],
+    },
     "length-desensitised": {"ld_alpha": 0.5},
     "weighted": {"use_weighting": True, "beta": 0.01},
     "forward KL": {"f_divergence_type": "forward_kl"},
@@ -67,15 +69,22 @@ CASES = {
 
 
 RUNS = [("defaults", "texts"), ("defaults", "implicit"), *((case, "chats") for case in CASES)]
+LONG = ("defaults", "several losses", "moving reference")  # also over twenty steps
 
 
-@pytest.mark.parametrize(("case", "kind"), RUNS)
-def test_three_steps_are_those_of_trl(
-    case, kind, build_llama, tiny_tokenizer, tmp_path, monkeypatch, measured
+@pytest.mark.parametrize(
+    ("case", "kind", "steps"),
+    [
+        *((case, kind, 3) for case, kind in RUNS),
+        *(pytest.param(case, "chats", 20, marks=pytest.mark.long) for case in LONG),
+    ],
+)
+def test_steps_are_those_of_trl(
+    case, kind, steps, build_llama, tiny_tokenizer, tmp_path, monkeypatch, measured
 ):
     monkeypatch.setattr(trl.trainer.utils, "_ChunkedLogProbFunction", ExactHead)
     model, reference = double(build_llama()), double(build_llama(seed=1))
-    settings = {"per_device_train_batch_size": 4, **CASES[case]}
+    settings = {"per_device_train_batch_size": 4, "max_steps": steps, **CASES[case]}
     (ours, log), (theirs, their_log) = (
         trained(package, model, reference, tiny_tokenizer, tmp_path, kind, **settings)
         for package in (core, trl)

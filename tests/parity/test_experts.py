@@ -163,8 +163,13 @@ def test_experts_without_the_loss_are_warned_about(kind, changes, coefficient, w
 
 
 REFUSING = {"OnlineDPOTrainer", "XPOTrainer", "NashMDTrainer", "SSDTrainer"}
+REFUSING |= {"DistillationTrainer", "GKDTrainer", "GOLDTrainer", "IWOPDTrainer"}
+REFUSING |= {"MiniLLMTrainer", "SDFTTrainer", "SDPOTrainer"}
 SCORING = {"RewardTrainer", "PRMTrainer", "VerifierTrainer"}  # of classifiers, which return none
-TRAINERS = [n for n in core.__all__ if n.endswith("Trainer") and n not in REFUSING | SCORING]
+DENOISING = {"UniformDiffusionTrainer"}  # of models that read in both directions
+TRAINERS = [
+    n for n in core.__all__ if n.endswith("Trainer") and n not in REFUSING | SCORING | DENOISING
+]
 
 
 @pytest.mark.parametrize("name", sorted(REFUSING))

@@ -7,7 +7,8 @@ from grpo_runs import digits, prompts
 from online_runs import online_trainer
 
 from core import GRPOConfig, GRPOTrainer
-from core.data.sets import POCKET, SETS, pocket
+from core.data.generated_sets import POCKET, pocket
+from core.data.sets import SETS
 from eval.registered import group_entry_points
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from core.claims import Comparison, Untestable
 from core.claims.claim import MECHANISMS
-from core.data.sets import SETS, nano_demonstrations
+from core.data.generated_sets import nano_demonstrations
+from core.data.sets import SETS
 from core.families.profiles import SCALES
 from core.families.regimes import PREPARATIONS
 from core.families.table import find_family
@@ -21,8 +22,10 @@ from core.run.order import run_order
 from core.run.paper_problems import module_problems
 from core.run.plan import make_plan
 from core.run.request import Order
+from core.settings import refusals
 from core.settings.canonical import canonical_text
 from core.settings.effective import effective
+from core.settings.layers import arguments_of, readable
 from core.settings.resolve import config_fields, resolve
 from core.stages.chain import Chain
 from core.verdicts.judge import judge
@@ -70,8 +73,10 @@ def test_no_further_claim_reads_single_points_of_a_curve(entry):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_every_arm_is_planned_at_every_scale(entry, scale):
+def test_every_arm_is_planned_at_every_scale(entry, scale, monkeypatch):
     paper = entry.load()
+    compared = refusals.equal_arms(paper, scale)  # once, not in the plan of each arm
+    monkeypatch.setattr(refusals, "equal_arms", lambda *_: compared)
     for arm in paper.arms or (paper.main_arm,):
         if not paper.exists_at(arm, scale):
             with pytest.raises(BadValue, match="alone, not at"):
@@ -79,8 +84,9 @@ def test_every_arm_is_planned_at_every_scale(entry, scale):
             continue
         plan = make_plan(resolve(paper, arm=arm, scale=scale), 0)
         stages = [stage.name for stage, _ in plan.stages]
-        assert ("train" in stages) == find_family(paper.family_of(arm)).trains
-        assert ("eval" in stages) == bool(paper.benchmarks)
+        family = find_family(paper.family_of(arm))
+        assert ("train" in stages) == family.trains
+        assert ("eval" in stages) == is_scored(paper, arm, scale)
 
 
 def test_its_printed_tables_hold_every_printed_number_in_every_format(entry):
@@ -191,17 +197,29 @@ def shortened(paper):
     return replace(paper, preparations={name: short(own) for name, own in prepared.items()})
 
 
-def limits_completions(family):
-    """Whether the family's config takes a `max_completion_length`."""
-    refused = find_family(family).config_class().UNSUPPORTED
-    return "max_completion_length" in config_fields(family).keys() - refused.keys()
+def is_scored(paper, arm, scale="cpu"):
+    """Whether the models of an arm answer benchmarks: the paper's, or those of its regime."""
+    has_benchmarks = bool(resolve(paper, arm=arm, scale=scale).run.benchmarks)
+    return has_benchmarks and "benchmarks" not in find_family(paper.family_of(arm)).unused
+
+
+def brief(paper, arms):
+    """The settings of a short run that an arm reads."""
+    scored = ("eval_limit=2", "eval_max_tokens=24", "at_k_limit=2", "at_k_samples=2")
+    chosen_of_many = any(find_family(paper.family_of(arm)).solution_quantities for arm in arms)
+    settings = (*(scored if paper.benchmarks else ()), *SHORT, "max_completion_length=24")
+    names = frozenset().union(*(readable(paper.family_of(arm)) for arm in arms))
+    if chosen_of_many:  # among 64 solutions
+        names -= {"at_k_samples", "eval_max_tokens"}
+    return tuple(text for text in settings if text.partition("=")[0] in names)
 
 
 def distinct(paper, arms, arguments):
     """The first arm of each training that is still another one under these arguments."""
     trained = {}
     for arm in arms:
-        settings = effective(resolve(paper, arm=arm, arguments=arguments))
+        own = arguments_of(paper, arm, arguments, arms)
+        settings = effective(resolve(paper, arm=arm, arguments=own))
         trained.setdefault(canonical_text(settings), arm)
     return tuple(trained.values())
 
@@ -225,11 +243,17 @@ def short_starts(monkeypatch):
         ("many", "many-warm-start", {"heldout_target": 0.0}),
         ("sums", "sums-start", {"heldout_target": 0.0}),
         ("length", "length-grown", {}),
+        ("tokens", "tokens-teacher", {"heldout_target": 0.0}),
+        ("tokens", "tokens-start", {"heldout_target": 0.0}),
     ):
         world = WORLDS[name]
         own = {**world.preparations[start], **few, **more}
         starts = {**world.preparations, start: own}
         monkeypatch.setitem(WORLDS, name, replace(world, preparations=starts))
+    digits = WORLDS["digits"]
+    solved = {**digits.preparations["digits-many-solutions"], "num_prompts": 40}
+    fewer = {**digits.preparations, "digits-many-solutions": solved}
+    monkeypatch.setitem(WORLDS, "digits", replace(digits, preparations=fewer))
     few_demonstrations = {"demonstrations": Demonstrations(600, any_summands)}
     monkeypatch.setattr(TASKS["nano-many"], "demonstrations", few_demonstrations)
     demonstrations = nano_demonstrations(TASKS["nano-many"], "demonstrations")
@@ -241,22 +265,16 @@ def short_starts(monkeypatch):
 def test_it_runs_through_all_stages_to_its_page(entry, root, monkeypatch):
     monkeypatch.setenv("REPRO_ROOT", str(root))
     paper = shortened(entry.load())
-    few = ("eval_limit=2", "eval_max_tokens=24", "at_k_limit=2", "at_k_samples=2")
-    few = few if paper.benchmarks else ()
     if paper.not_run:
         with pytest.raises(BadValue, match=paper.not_run):
-            run_order(Order(paper=paper, arguments=few))
+            run_order(Order(paper=paper))
         return
-    if find_family(paper.family).trains:
-        unused = find_family(paper.family).unused
-        few = (*few, *(text for text in SHORT if text.partition("=")[0] not in unused))
     arms = arms_run()[entry.slug]
-    if all(limits_completions(paper.family_of(arm)) for arm in arms):
-        few = (*few, "max_completion_length=24")
+    few = brief(paper, arms)
     arms = distinct(paper, arms, few)  # a short limit makes one regime of two
     outcome = run_order(Order(paper=paper, arms=arms, arguments=few))
     assert {run["arm"] for run in outcome.runs} == set(arms)
-    assert all(bool(run["scores"]) == bool(paper.benchmarks) for run in outcome.runs)
+    assert all(bool(run["scores"]) == is_scored(paper, run["arm"]) for run in outcome.runs)
     assert len(outcome.verdicts) == len(paper.claims)
     shown = render_outcome(paper, outcome)
     assert paper.title in shown.path.read_text().replace("\\*", "*")

@@ -51,7 +51,10 @@ def test_pocket_answers_have_the_mistakes_of_their_seed(row):
 @pytest.mark.parametrize("row", SETS.values(), ids=lambda row: row.name)
 def test_every_row_is_planned_or_refused_for_its_columns(row):
     arguments = (f"data={row.name}", "heldout_problems=0")
-    if "answer" in (row.columns or ("answer",)) and "prompt" in (row.columns or ("prompt",)):
+    if row.n == 1:
+        with pytest.raises(BadValue, match="1 prompts do not fill one rollout"):
+            make_plan(resolve(PAPER, arguments=arguments), 0)
+    elif "answer" in (row.columns or ("answer",)) and "prompt" in (row.columns or ("prompt",)):
         plan = make_plan(resolve(PAPER, arguments=arguments), 0)
         known = row.n is not None
         assert (plan.batches != "known with the data") == known
@@ -133,7 +136,7 @@ def plug(install):
 
     def put(made, name="lines"):
         text = (
-            "from pathlib import Path\nfrom core.data.sets import DataSet\n"
+            "from pathlib import Path\nfrom core.data.data_set import DataSet\n"
             f"from core.data.sources import File\nROWS = {made}\n"
         )
         install("plug", {name: "plugged:ROWS"}, {"plugged": text}, group="repro.data")
@@ -144,7 +147,7 @@ def plug(install):
 @pytest.mark.parametrize(
     ("made", "name", "message"),
     [
-        ("3", "lines", "expected a core.data.sets.DataSet of that name, got 3"),
+        ("3", "lines", "expected a core.data.data_set.DataSet of that name, got 3"),
         ("DataSet(name='other')", "lines", "DataSet of that name, got DataSet.name='other'"),
         ("1 / 0", "lines", "import failed with ZeroDivisionError"),
         ("DataSet(name='gsm8k')", "gsm8k", "'gsm8k' is provided twice: ours, plugged:ROWS"),

@@ -11,6 +11,7 @@ from pathlib import Path
 import device_apart
 import pytest
 import torch
+from two_processes import save_models
 
 BOUND = 1e-4
 SCRIPT = Path(device_apart.__file__)
@@ -19,9 +20,8 @@ SCRIPT = Path(device_apart.__file__)
 @pytest.fixture(scope="module")
 def both(build_llama, tiny_tokenizer, tmp_path_factory):
     """The numbers of the CPU and those of the device, and what the device refused."""
-    folder = tmp_path_factory.mktemp("apart")
-    build_llama(tie_word_embeddings=False).save_pretrained(folder)
-    tiny_tokenizer.save_pretrained(folder)
+    place = tmp_path_factory.mktemp("apart")
+    folder = save_models(place, build_llama, tiny_tokenizer, tie_word_embeddings=False)
     done = subprocess.run(
         [sys.executable, SCRIPT, folder, folder], capture_output=True, text=True, check=False
     )

@@ -6,7 +6,7 @@ import pytest
 from datasets import Dataset
 from grpo_runs import weights
 
-from core import GRPOConfig, SFTConfig, SFTTrainer
+from core import GRPOConfig, SDPOConfig, SFTConfig, SFTTrainer
 from core.configs.idle import IDLE, effective_fields
 from core.paper import in_regime
 from core.settings.effective import effective
@@ -166,6 +166,17 @@ REFUSED = {
         {"rollout_selection": "filled"},
     ),
 }
+# Of a student's own teacher, refused where they are idle, too: such settings, and the fields.
+OF_TEACHERS = {
+    "distillation_topk": (
+        {"distillation_mode": "full_logits"},
+        {"distillation_topk": 5, "distillation_add_tail": True},
+    ),
+    "teacher_update_rate": (
+        {"teacher_model_kind": "live"},
+        {"teacher_update_rate": 0.5, "teacher_sync_steps": 2},
+    ),
+}
 # Of fields that do not count while they are unset: what they may be set to.
 UNSET = {
     "kl_coef": {"kl_coef": 0.1, "beta": 0.0, "advantage_estimator": "leave_one_out"},
@@ -209,7 +220,8 @@ def told(trainer):
 
 def test_every_field_of_every_row_is_tried():
     first = [row.fields[0] for row in IDLE]
-    assert sorted(first) == sorted([*CASES, *SFT_CASES, *REFUSED, *UNSET, *OF_PAIRS])
+    tried = [*CASES, *SFT_CASES, *REFUSED, *OF_TEACHERS, *UNSET, *OF_PAIRS]
+    assert sorted(first) == sorted(tried)
     for config, cases in ((GRPOConfig, CASES | REFUSED), (SFTConfig, SFT_CASES)):
         names = [f.name for f in fields(config) if f.init and f.name not in config.UNSUPPORTED]
         for row in IDLE:
@@ -244,6 +256,16 @@ def test_a_field_that_is_refused_where_it_is_idle_does_not_count_there(row):
     for name, value in changes.items():
         with pytest.raises(BadValue, match=f"{name}=.* does not take it"):
             key(**idle, **{name: value})
+
+
+@pytest.mark.parametrize("row", OF_TEACHERS)
+def test_a_field_of_another_teacher_is_refused_and_does_not_count(row, tmp_path):
+    idle, changes = OF_TEACHERS[row]
+    given = {"output_dir": str(tmp_path), "use_cpu": True, "report_to": "none", **idle}
+    assert not set(changes) & effective_fields(SDPOConfig(**given)).keys()
+    for name, value in changes.items():
+        with pytest.raises(BadValue, match=f"{name}=.* does not take it"):
+            SDPOConfig(**given, **{name: value})
 
 
 @pytest.mark.parametrize("name", UNSET)

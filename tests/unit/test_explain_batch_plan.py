@@ -25,6 +25,7 @@ def settings(**changes):
         "max_completion_length": 100,
         "rollout_draws": 1,
         "completions_per_row": 1,
+        "has_ratio": True,
     }
     return SimpleNamespace(**defaults | changes)
 

@@ -28,6 +28,7 @@ from eval.samples.evaluation import Decoding
 from eval.sandbox import SandboxUnavailable
 from eval.stats.summary import metrics
 from papers.deepseekmath_grpo import PAPER
+from papers.math import PAPER as MATH
 
 SHORT = (
     "max_steps=2",
@@ -182,6 +183,12 @@ def test_a_claim_about_a_mode_that_is_not_asked_will_have_no_verdict():
     assert "gsm8k is not answered in the mode cot" in without["grpo-improves-policy"]
     both = cannot_test(PAPER, resolve(PAPER, arguments=("eval_modes=cot,tir",)).run)
     assert "grpo-improves-policy" not in both
+
+
+def test_a_score_by_level_needs_the_evaluations_of_the_paper():
+    lacks = cannot_test(MATH, resolve(MATH, arguments=("eval_temperature=0.0",)).run)
+    assert "math is not split by level: eval_temperature=0" in lacks["math-level-order"]
+    assert "math-level-order" not in cannot_test(MATH, resolve(MATH).run)
 
 
 @pytest.mark.parametrize(

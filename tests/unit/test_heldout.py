@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.data.data_set import DataSet
 from core.data.load import load_training_data
-from core.data.sets import DataSet
 from core.data.sources import File
 from core.records.passed import Passed
 from core.records.schema import runs_of

@@ -45,8 +45,8 @@ def test_runs_that_save_different_weights_of_one_training_have_its_curves():
     assert " its curves are those of " in line
 
 
-@pytest.mark.parametrize(("value", "said"), [(99.0, 1), (100.0, 0)])
-def test_equal_samples_are_reported_unless_all_are_right(value, said):
+@pytest.mark.parametrize(("value", "said"), [(98.9, 1), (99.0, 0)])
+def test_equal_samples_are_reported_unless_nearly_all_are_right(value, said):
     rows = [{"value": value, "digest": "s"}]
     runs = [{**record(seed, weights=f"{seed}", noise=seed), "scores": rows} for seed in (20, 21)]
     lines = list(identical_trainings(PAPER, runs))

@@ -16,6 +16,7 @@ from core.rewards import Accuracy
 from eval.grading import grade
 from eval.nano.choice import LETTERS, WRONG, law, letters_of
 from eval.nano.grammar import law as grammar_law
+from eval.nano.hinted_sums import HINT, HintedSums
 from eval.nano.ledgers import entries
 from eval.nano.splits import (
     SIZES,
@@ -32,14 +33,21 @@ from eval.sets.benchmarks import find_benchmark
 KINDS = [(name, kind) for name, task in TASKS.items() for kind in task.demonstrations]
 
 
+def asked(name, prompt):
+    """The question of a prompt, behind a hint in the tasks that have them."""
+    return prompt.rpartition(HINT)[2] if isinstance(TASKS[name], HintedSums) else prompt
+
+
 @pytest.mark.parametrize("name", TASKS)
 def test_splits_share_no_question_and_are_drawn_by_the_seed(name):
     sizes = {**SIZES, "test": find_benchmark(name).n}
-    splits = {split: {p.question for p in nano_problems(name, split, 20)} for split in sizes}
+    splits = {
+        split: {asked(name, p.question) for p in nano_problems(name, split, 20)} for split in sizes
+    }
     assert {split: len(questions) for split, questions in splits.items()} == sizes
     assert not any(splits[a] & splits[b] for a, b in combinations(splits, 2))
     for kind in TASKS[name].demonstrations:
-        shown = {question for question, _ in demonstrations(name, kind, 20)}
+        shown = {asked(name, prompt) for prompt, _ in demonstrations(name, kind, 20)}
         assert {owning_split(question) for question in shown} == {"train"}
     assert nano_problems(name, "test", 20) != nano_problems(name, "test", 21)
 
@@ -86,11 +94,19 @@ def test_demonstrations_follow_the_law():
         ),
         ("nano-length", "kQ2=", ["99.", "1909-3.", "999."], ["9.", "99", "99.9", "9.9", ""]),
         ("nano-ledgers", "a37g82.g=82a=", ["37", "37g"], ["82", "73", "3", "37g=", ""]),
+        ("nano-chains", "kQ3+8+5=", ["6", "1-6", "9-6"], ["5", "6-1", "16", "1-", "1+6", ""]),
+        ("nano-chains", "kQ3+8+5+=", ["6", "1-6"], ["1", "1-5", ""]),
         (
             "nano-digits",
             "31415929=",
             ["34894354", "00000004"],
             ["34894350", "4", "348943544", "a4894354", ""],
+        ),
+        (
+            "nano-chain",
+            "384152907316=",
+            ["315613229239"],
+            ["325613229239", "31561322923", "3156132292390", "9", ""],
         ),
     ],
 )
@@ -214,3 +230,15 @@ def test_a_ledger_answers_all_its_questions_within_64_tokens_and_a_document_goes
         rest_lengths.append(len(rest))
     assert median(rest_lengths) in (10, 14)
     assert max(rest_lengths) > 64 > 2 == min(rest_lengths)
+
+
+@pytest.mark.parametrize("kind", TASKS["nano-chains"].demonstrations)
+def test_a_chain_is_right_by_its_last_number_in_either_form(kind):
+    problems = nano_problems("nano-chains", "valid", 20)
+    answers = held_out_answers("nano-chains", kind, 20)
+    assert all(grade(a, p.reference).correct for p, a in zip(problems, answers, strict=True))
+    steps = [answer.count("-") for answer in answers]
+    by_form = {level: {n for p, n in zip(problems, steps, strict=True) if p.level == level}
+               for level in (1, 2)}  # fmt: skip
+    expected = {"answers": ({0}, {0}), "solutions": ({1}, {1}), "both": ({0}, {1})}
+    assert (by_form[1], by_form[2]) == expected[kind]

@@ -87,13 +87,18 @@ def test_a_short_run_measures_its_start_as_no_distance_from_itself(tmp_path, mon
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
     near = probability("kl_to_start").of("dr-grpo") < probability("kl_to_start").of(START)
     skewed = probability("entropy/share_of_top_fifth").of(START) > 0.5
-    chain = Chain(resolve(asking(Claim("near", ".", near), Claim("skewed", ".", skewed))))
+    other = probability("kl_to_start/pocket-mgsm-zh").of("dr-grpo") < 0.5
+    tests = {"near": near, "skewed": skewed, "other": other}
+    chain = Chain(resolve(asking(*(Claim(name, ".", test) for name, test in tests.items()))))
     for stage in chain.training:
         stage.run()
     found = measure(chain)
-    assert found.keys() == {"kl_to_start", "entropy/share_of_top_fifth"}
-    assert found["kl_to_start"]["before"] == 0.0
-    assert 0.0 < abs(found["kl_to_start"]["after"]) < 0.5
+    drifts = {"kl_to_start", "kl_to_start/pocket-mgsm-zh"}
+    assert found.keys() == {*drifts, "entropy/share_of_top_fifth"}
+    for name in drifts:
+        assert found[name]["before"] == 0.0
+        assert 0.0 < abs(found[name]["after"]) < 0.5
+    assert len({found[name]["after"] for name in drifts}) == 2  # of other problems
     assert 0.2 < found["entropy/share_of_top_fifth"]["before"] <= 1.0
     assert all(math.isfinite(one["after"]) and one["n"] == 4 for one in found.values())
 

@@ -414,6 +414,18 @@ def test_pairs_of_a_user_are_trained_on_and_held_out_without_answers(form, tmp_p
     assert list(pair_problems(record)) == []
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("settings", [(), ("loss_type=nca_pair", "learning_rate=2e-4")])
+def test_revised_solutions_are_trained_on_and_their_pairs_held_out(settings, tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    brief = (*BRIEF[1:], "heldout_problems=40", *settings)
+    (record,) = run_order(Order(paper=DPO, arguments=("regime=revised", *brief))).runs
+    assert record["data"]["name"] == "pocket-revised"
+    (held_out,) = read_run_pairs(record).values()
+    assert len(held_out["flipped"]) == record["probabilities"]["pair_accuracy"]["n"] == 40
+    assert list(pair_problems(record)) == []
+
+
 def of_family(family, **changes):
     """A paper of another family of pairs, on the data and the model of DPO's."""
     arm = {"family": {}}

@@ -5,8 +5,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.data.generated_sets import POCKET
 from core.data.pocket_pairs import revised_pairs
-from core.data.sets import POCKET
 from eval.grading import grade
 from eval.pocket.revisions import mistake_places, random_revision, revision
 from eval.pocket.steps import step_verdicts

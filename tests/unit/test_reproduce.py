@@ -209,7 +209,7 @@ def test_a_paper_that_says_something_else_than_its_records_is_to_be_run(changed)
 
 
 def test_families_are_listed_with_the_one_they_name():
-    assert listed_families("sft") == {"sft", "ssd"}
+    assert listed_families("sft") == {"sft", "ssd", "diffusion"}
     assert listed_families("grpo") == {
         n for n, one in FAMILIES.items() if one.listed_with == "grpo"
     }

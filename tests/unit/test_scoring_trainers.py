@@ -609,7 +609,7 @@ def test_a_score_that_is_not_finite_stops_with_its_text(method, number, build):
     trainer = build(method)
     with torch.no_grad():
         trainer.model.model.embed_tokens.weight[8] = number  # "3"
-    with pytest.raises(BadValue, match=r"score of '.*3.*': .*nan.*, expected finite numbers"):
+    with pytest.raises(BadValue, match=r"score of '.*3.*': .*nan.*, expected a finite number"):
         trainer.train()
 
 

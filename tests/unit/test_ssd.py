@@ -210,7 +210,7 @@ def test_a_stub_is_empty_or_a_short_line(text):
         ({"reward_weights": [1.0]}, "completions have no rewards"),
         ({"rollout_selection": "varied"}, "completions have no rewards"),
         ({"sync_ref_model": True}, "the frozen starting model"),
-        ({"log_completions": True}, "completions are not logged"),
+        ({"log_multimodal": False}, "images are not supported"),
         ({"max_prompt_length": 0}, "max_prompt_length=0: expected at least 1"),
         ({"top_p": 0.0}, "top_p=0.0"),
         ({"temperature": -1.0}, "temperature=-1.0"),

@@ -64,7 +64,7 @@ def test_the_settings_of_the_paper_are_sampling_from_the_frozen_start(scale, tmp
     ("setting", "message"),
     [
         ("num_generations=4", "num_generations"),
-        ("log_completions=true", "log_completions"),
+        ("log_multimodal=false", "log_multimodal"),
         ("top_p=0", "top_p"),
         ("rewards=Accuracy", "rewards"),
     ],

@@ -22,12 +22,13 @@ from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
 
 OTHERWISE = ("eval_limit=3", "at_k_samples=4", "at_k_limit=2", "at_k_temperature=0.9")
-# Reward models answer no benchmark, so that no setting of scoring acts on them.
+# Models of rewards and texts answer no benchmark, so that no setting of scoring acts on them.
 ARMS = [
     (entry, arm)
     for entry in entries().values()
     for arm in (entry.load().arms or (entry.load().main_arm,))
-    if not find_family(entry.load().family_of(arm)).gives_rewards
+    for family in [find_family(entry.load().family_of(arm))]
+    if not (family.gives_rewards or family.gives_texts)
 ]
 
 

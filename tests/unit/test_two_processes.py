@@ -6,18 +6,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from same_batch import differences, weights_of
-from two_processes import CASES, launch, run
+from two_processes import CASES, launch, run, save_models
 
-from core.losses.policy import LOSS_TYPES
 from core.settings.memory import states
 from core.settings.run_settings import LAUNCHES
 
 BOUND = 4e-5
-# Which weights lie where does not depend on the loss: quick runs train one alone.
-OTHER_LOSSES = LOSS_TYPES.keys() - {"grpo"}
-ONE_LOSS = [
-    pytest.param(case, marks=pytest.mark.long) if case in OTHER_LOSSES else case for case in CASES
-]
+# Which weights lie where depends on the model, on the models beside it, and on the rows of a step:
+# quick runs train a case of each.
+QUICK = ("sft", "averaged", "reward", "taught", "selected", "sampled", "resumed")
+OTHERS = CASES.keys() - set(QUICK)
+SHARED = [pytest.param(case, marks=pytest.mark.long) if case in OTHERS else case for case in CASES]
 CLASSIFIERS = {
     "reward": "SequenceClassification",
     "prm": "TokenClassification",
@@ -34,18 +33,15 @@ PLACES = {
 
 @pytest.fixture(scope="module")
 def folder(build_llama, tiny_tokenizer, tmp_path_factory):
-    place = tmp_path_factory.mktemp("two")
-    build_llama().save_pretrained(place)
-    tiny_tokenizer.save_pretrained(place)
-    return place
+    return save_models(tmp_path_factory.mktemp("two"), build_llama, tiny_tokenizer)
 
 
 @pytest.fixture(scope="module")
 def cases(request):
-    """All but the other losses, and of these the ones whose tests are selected."""
+    """Return the cases of quick runs, and each other case with a selected test."""
     parameters = [getattr(item, "callspec", None) for item in request.session.items]
     selected = {found.params.get("case") for found in parameters if found is not None}
-    return [case for case in CASES if case not in OTHER_LOSSES or case in selected]
+    return [case for case in CASES if case not in OTHERS or case in selected]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +75,7 @@ def test_two_processes_change_nothing(case, pair, alone, build_llama):
     assert weights < BOUND
 
 
-@pytest.mark.parametrize("case", ONE_LOSS)
+@pytest.mark.parametrize("case", SHARED)
 def test_the_model_is_really_shared(case, pair):
     """Accelerate trains plain replicas on a CPU and says nothing, with the same numbers."""
     name, (first, second) = pair

@@ -180,9 +180,8 @@ def test_log_probabilities_are_those_of_the_tokens(build_llama, tiny_tokenizer):
 
 def test_outcomes_of_arms_keep_samples_with_log_probabilities(tmp_path):
     digest = write_samples(tmp_path / "s.jsonl.gz", row_of())
-    scored = Scored(
-        scores=[{"benchmark": "gsm8k", "digest": digest}], files={digest: tmp_path / "s.jsonl.gz"}
-    )
+    row = {"benchmark": "gsm8k", "mirrors": "gsm8k", "metric": "maj-prob@6", "digest": digest}
+    scored = Scored(scores=[row], files={digest: tmp_path / "s.jsonl.gz"})
     assert outcomes_of(scored).scores == scored.scores
 
 

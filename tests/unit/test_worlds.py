@@ -43,7 +43,7 @@ def papers_and_change(settings):
         return (DAPO, DR_GRPO), {"loss_type": "dr_grpo"}
     if "step_separator" in settings:
         return (PRM, cited(learning_rate=3.0)), {"train_on_last_step_only": True}
-    if settings["data"] == "prepared:digits-solutions":
+    if settings["data"] == "prepared:digits-many-solutions":
         return (
             replace(cited(), family="verifier"),
             replace(cited(max_length=5), family="verifier"),
@@ -147,6 +147,52 @@ def test_a_model_with_random_weights_is_drawn_by_the_seed():
     assert text == "aQ.+-=37" + tokenizer.eos_token
     assert len(tokenizer(text)["input_ids"]) == 9
     assert untrained_seed("pocket-instruct") is None
+
+
+def test_teachers_and_students_of_a_seed_are_trained_on_demonstrations_of_their_own():
+    def key(name, seed):
+        [_, _, train] = chain(DFT, "chain-even", seed, model=f"prepared:{name}").preparations
+        return train.key
+
+    names = WORLDS["chain"].preparations
+    assert len({key(name, seed) for name in names for seed in (20, 21)}) == 2 * len(names) - 2
+    assert key("chain-teacher", 20) == key("chain-even-teacher", 20)
+    for regime in ("chain", "chain-even"):
+        run = chain(DFT, regime, 20)
+        assert run.start.key == chain(DAPO, regime, 20).start.key
+        assert run.resolved.run.data == f"nano-{regime}-demonstrations"
+        assert [*run.prepared] == [f"{regime}-start"]
+        begun = run.prepared[f"{regime}-start"].resolved.run
+        assert (begun.model, begun.data) == (UNTRAINED, f"nano-{regime}-fallible")
+
+
+def test_students_with_and_without_demonstrations_share_a_start_that_has_seen_hints():
+    def key(name, seed):
+        [_, _, train] = chain(
+            DFT, "hinted-style-given", seed, model=f"prepared:{name}"
+        ).preparations
+        return train.key
+
+    names = WORLDS["hinted"].preparations
+    assert len({key(name, seed) for name in names for seed in (20, 21)}) == 2 * len(names)
+    given, sampled = chain(DFT, "hinted-style-given", 20), chain(DAPO, "hinted-style", 20)
+    assert given.start.key == sampled.start.key
+    assert given.data.sets == sampled.data.sets
+    assert chain(DAPO, "hinted", 20).start.key != given.start.key
+    begun = given.prepared["hinted-style-start"].resolved.run
+    assert (begun.model, begun.data) == (UNTRAINED, "nano-hinted-style-mixed-demonstrations")
+
+
+def test_a_student_of_two_tokenizers_has_the_teacher_of_the_world_chain():
+    def training(regime, name):
+        [_, _, train] = chain(DFT, regime, 20, model=f"prepared:{name}").preparations
+        return train
+
+    student, teacher = (training("tokens", f"tokens-{role}") for role in ("start", "teacher"))
+    assert teacher.key == training("chain", "chain-teacher").key
+    assert student.key != training("chain", "chain-start").key
+    sizes = [len(load_tokenizer(x.resolved.run.model)) for x in (student, teacher)]
+    assert sizes == [98, 68]
 
 
 def test_regimes_belong_to_worlds_and_nano_worlds_have_seeds_and_looks_of_their_own():

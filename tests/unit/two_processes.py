@@ -44,6 +44,14 @@ from core.spread.launch import CONFIGS
 PARTS = ("prompt", "completion")
 
 
+def save_models(folder, build_llama, tokenizer, **changes):
+    """Write the model that all cases train, and its teacher of another width."""
+    build_llama(**changes).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    build_llama(seed=1, hidden_size=48, **changes).save_pretrained(folder / "teacher")
+    return folder
+
+
 def completion_of_its_place(lengths):
     """What a row gets depends on its prompt and its place in the group, wherever it is sampled."""
 
@@ -412,10 +420,69 @@ def distilled(folder, out, processes):
     )
 
 
+def taught(folder, out, processes):
+    """Completions are trained on by a teacher of another width, which is shared as a reference."""
+
+    class Played(core.GKDTrainer):
+        def generate(self, rows):
+            rollout = completion_of_its_place([3, 10, 12, 15])
+            return call_rollout(rollout, self.tokenizer, rows, self)
+
+    return Played(
+        model=AutoModelForCausalLM.from_pretrained(folder),
+        teacher_model=str(folder / "teacher"),
+        args=core.GKDConfig(
+            output_dir=str(out),
+            per_device_train_batch_size=4 // processes,
+            learning_rate=1e-3,
+            num_train_epochs=2,
+            adam_epsilon=1e-3,
+            lmbda=1.0,
+            **QUIET,
+        ),
+        train_dataset=sums(8),
+        processing_class=AutoTokenizer.from_pretrained(folder),
+    )
+
+
+def hinted(folder, out, processes):
+    """A group lies on both processes, and a moving teacher is shown what either sampled."""
+
+    class Played(core.SDPOTrainer):
+        def generate(self, rows):
+            rollout = completion_of_its_place([3, 10])
+            return call_rollout(rollout, self.tokenizer, rows, self)
+
+    def is_short(completion_ids, **_):
+        return [float(len(ids) < 6) for ids in completion_ids]
+
+    def count(completions, **_):
+        return [f"{len(text)} signs" if len(text) > 6 else None for text in completions]
+
+    return Played(
+        model=AutoModelForCausalLM.from_pretrained(folder),
+        reward_funcs=is_short,
+        args=core.SDPOConfig(
+            output_dir=str(out),
+            per_device_train_batch_size=4 // processes,
+            distillation_mode="full_logits",
+            teacher_update_rate=0.5,
+            include_environment_feedback=True,
+            adam_epsilon=1e-3,
+            **GRPO | {"learning_rate": 1e-3, "max_steps": 4},
+        ),
+        train_dataset=sums(8),
+        processing_class=AutoTokenizer.from_pretrained(folder),
+        feedback_funcs=count,
+    )
+
+
 CASES = {
     "sft": sft,
     "averaged": averaged,
     "distilled": distilled,
+    "taught": taught,
+    "hinted": hinted,
     "dpo": of_pairs("DPO"),
     "aot": of_pairs("DPO", loss_type=["aot", "aot_unpaired", "sft"], **WHOLE_STEPS),
     "orpo": of_pairs("ORPO"),

@@ -10,16 +10,14 @@ from torch import Tensor
 from transformers import (
     ContinuousBatchingConfig,
     GenerationConfig,
-    LogitsProcessorList,
     PreTrainedModel,
-    RepetitionPenaltyLogitsProcessor,
     StoppingCriteria,
     StoppingCriteriaList,
 )
 
 from core.errors import EngineError
 from core.rollout.cached import CachedDecoder, check_rows, left_pad
-from core.rollout.draw import logits_warpers
+from core.rollout.draw import logits_warpers, penalize_repetition
 from core.rollout.engine import SampledCompletion, Sampling, Tokens
 from core.rollout.stops import Stop
 from core.rollout.support import as_bytes, support
@@ -86,18 +84,15 @@ class EqualEngine(TransformersEngine):
         decoder = CachedDecoder(self.model)
         ids, _ = left_pad(prompts, self.model.device, self.pad)
         width = ids.size(1)
-        processors = LogitsProcessorList(logits_warpers(sampling))
-        if sampling.repetition_penalty != 1.0:
-            penalty = RepetitionPenaltyLogitsProcessor(sampling.repetition_penalty)
-            processors.insert(0, penalty)  # it penalizes the padding too, as in `generate`
+        warpers: Any = logits_warpers(sampling)  # Any: its call takes any keywords
+        penalty, seen = sampling.repetition_penalty, self.prompt_tokens(prompts)
         ends = torch.tensor(sorted(sampling.ends), device=ids.device)
         alive = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
         logits = decoder.admit(prompts, [[row] for row in range(len(prompts))])
         logps: list[Tensor] = []
         supports: list[Tensor] = []
         while True:
-            process: Any = processors  # Any: its call takes any keywords
-            scores = process(ids, logits.float())
+            scores = warpers(ids, penalize_repetition(logits.float(), seen, penalty))
             if sampling.temperature == 0:
                 tokens = scores.argmax(-1)
             else:
@@ -107,6 +102,7 @@ class EqualEngine(TransformersEngine):
             if sampling.keeps_support:
                 supports.append(support(scores))
             ids = torch.cat([ids, tokens.unsqueeze(1)], dim=1)
+            seen.scatter_(1, tokens.unsqueeze(1), True)
             alive = alive & ~torch.isin(tokens, ends)
             if sampling.stop is not None:
                 alive = alive & ~row_stops(sampling.stop, ids[:, width:])
@@ -117,6 +113,17 @@ class EqualEngine(TransformersEngine):
         yield from enumerate(
             truncate_rows(ids[:, width:], stacked_logps, sampling, stack_supports(supports))
         )
+
+    def prompt_tokens(self, prompts: Sequence[Tokens]) -> Tensor:
+        """Return a mask (R, V) of the tokens in each prompt, which a penalty reads.
+
+        Padding is none of them, as in `generate` of transformers 5.23.
+        """
+        vocabulary = int(self.model.config.get_text_config().vocab_size)
+        seen = torch.zeros(len(prompts), vocabulary, dtype=torch.bool)
+        for row, prompt in enumerate(prompts):
+            seen[row, torch.tensor(prompt)] = True
+        return seen.to(self.model.device)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""CPU seconds of a step of preference trainers, ours and TRL's, in the pocket world.
+"""CPU seconds of a step of trainers of given rows, ours and TRL's, in the pocket world.
 
 The pairs are worked solutions: the chosen answer solves the prompt's problem, the rejected one the
 next problem. An online trainer samples its pairs, and the longer answer is the better one.
+Fine-tuning is on the chosen answers. A teacher is the model itself.
 """
 # pyright: basic
 # (strictly, every call into trl and transformers is partially unknown)
@@ -13,14 +14,15 @@ from tempfile import TemporaryDirectory
 
 import torch
 from datasets import Dataset
-from transformers import PrinterCallback
+from transformers import PreTrainedModel, PrinterCallback
 
-from core.bench.large_preference import bench_large_preference
+from core.bench.large_steps import PREFERENCE, bench_large_steps, chosen_answers
 from core.bench.measure import Measure, in_turn
-from core.bench.preference_trainers import OURS, SIMPO, Side, trl_side
 from core.bench.step import QUIET, Timer, peer
+from core.bench.trainers import OURS, SIMPO, Side, trl_side
 from core.data.load import load_training_data
 from core.models.load import load_policy, load_tokenizer
+from core.models.scorers import REWARD_HEAD, load_drawn_scorer
 
 MODEL, DATA = "pocket-instruct", "pocket-worked"
 PAIRS = 32  # of a step, or twice as many labelled answers
@@ -49,27 +51,36 @@ def lengths(completions: list[list[dict[str, str]]], **_: object) -> list[float]
     return [float(len(messages[-1]["content"])) for messages in completions]
 
 
+def load_reward_model(name: str) -> PreTrainedModel:
+    """Load a model with a new head of rewards."""
+    return load_drawn_scorer(name, REWARD_HEAD, seed=0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A step of a preference trainer in the pocket world.
+    """A step of a trainer in the pocket world.
 
     Attributes:
+        bench: The name of the benchmark that it belongs to.
         trainer: The trainer, a name of `OURS`.
         at_least: The ratio of CPU seconds to be met.
         settings: Settings beside those of `step_seconds`.
         rows: Makes its data set of the pairs.
         row_count: Rows of a step.
-        has_reference: True if the loss compares the policy with a reference.
+        frozen: The argument that takes a frozen model beside the policy; empty for none.
         reward: Reward of sampled answers; None for a trainer that samples none.
+        load: Loads the model by name.
     """
 
+    bench: str = PREFERENCE
     trainer: str
     at_least: float
     settings: Mapping[str, object] = field(default_factory=dict)
     rows: Callable[[Dataset], Dataset] = lambda pairs: pairs
     row_count: int = PAIRS
-    has_reference: bool = True
+    frozen: str = "ref_model"
     reward: Callable[..., list[float]] | None = None
+    load: Callable[[str], PreTrainedModel] = load_policy
 
 
 WORKLOADS: Mapping[str, Workload] = {
@@ -77,20 +88,42 @@ WORKLOADS: Mapping[str, Workload] = {
     "DPO step, 32 pairs, reference precomputed": Workload(
         trainer="DPO", settings={"precompute_ref_log_probs": True}, at_least=1.9
     ),
-    "SimPO step, 32 pairs": Workload(
-        trainer="CPO", settings=SIMPO, has_reference=False, at_least=1.6
-    ),
+    "SimPO step, 32 pairs": Workload(trainer="CPO", settings=SIMPO, frozen="", at_least=1.6),
     "KTO step, 64 answers": Workload(
         trainer="KTO", rows=labelled_answers, row_count=2 * PAIRS, at_least=1.6
     ),
     "OnlineDPO step, 32 prompts": Workload(
         trainer="OnlineDPO", rows=prompts_alone, reward=lengths, at_least=1.8
     ),
+    "SFT step, 4 rows packed to 512 tokens": Workload(
+        bench="sft",
+        trainer="SFT",
+        rows=chosen_answers,
+        row_count=4,
+        settings={"packing": True, "max_length": 512},
+        frozen="",
+        at_least=2.0,
+    ),
+    "Distillation step, 32 prompts of 64 tokens": Workload(
+        bench="distillation",
+        trainer="Distillation",
+        rows=prompts_alone,
+        settings={"max_completion_length": 64},
+        frozen="teacher_model",
+        at_least=2.0,
+    ),
+    "Reward step, 32 pairs": Workload(
+        bench="reward",
+        trainer="Reward",
+        frozen="",
+        load=load_reward_model,
+        at_least=1.3,
+    ),
 }
 
 
-def bench_preference() -> list[Measure]:
-    """Measure a step of each of `WORKLOADS`, then those of a larger model.
+def bench_steps(bench: str) -> list[Measure]:
+    """Measure a step of each of the `WORKLOADS` of a benchmark, then those of a larger model.
 
     The precomputation of a reference is not part of a step. Torch is limited to one thread from
     then on.
@@ -111,21 +144,22 @@ def bench_preference() -> list[Measure]:
             at_least=workload.at_least,
         )
         for name, workload in WORKLOADS.items()
+        if workload.bench == bench
     ]
-    return [*pocket, *bench_large_preference()]
+    return [*pocket, *bench_large_steps(bench)]
 
 
 def step_seconds(workload: Workload, side: Side) -> Sequence[float]:
     """Return the CPU seconds of each step after the first."""
     further: dict[str, object] = {}
-    if workload.has_reference:
-        further["ref_model"] = load_policy(MODEL)
+    if workload.frozen:
+        further[workload.frozen] = load_policy(MODEL)
     if workload.reward is not None:
         further["reward_funcs"] = workload.reward
     timer = Timer()
     with TemporaryDirectory() as folder:
         trainer = side.trainer(
-            model=load_policy(MODEL),
+            model=workload.load(MODEL),
             args=side.config(
                 output_dir=folder,
                 max_steps=STEPS,

@@ -1,12 +1,28 @@
-"""The workloads of the preference benchmark: pairs, labelled answers, and both sides of each."""
+"""The workloads of steps: pairs, labelled and chosen answers, and both sides of each."""
 
 import pytest
 
 from core.bench.large import VOCABULARY
-from core.bench.large_preference import LONGEST, PROMPT, SHORTEST, word_pairs
-from core.bench.large_preference import WORKLOADS as LARGE
-from core.bench.preference import WORKLOADS, labelled_answers, lengths, pocket_pairs, prompts_alone
-from core.bench.preference_trainers import OURS, trl_side
+from core.bench.large_steps import (
+    LONGEST,
+    PAIRS,
+    PROMPT,
+    SHORTEST,
+    STEPS,
+    build,
+    chosen_answers,
+    word_pairs,
+)
+from core.bench.large_steps import WORKLOADS as LARGE
+from core.bench.pocket_steps import (
+    WORKLOADS,
+    labelled_answers,
+    lengths,
+    pocket_pairs,
+    prompts_alone,
+)
+from core.bench.table import BENCHES
+from core.bench.trainers import OURS, trl_side
 from core.bench.words import word_tokenizer
 from core.data.pairs import encode_answers
 
@@ -20,6 +36,9 @@ def test_a_rejected_answer_solves_the_next_problem_and_labels_follow_the_pairs()
     assert [row["completion"] for row in rows[::2]] == [pair["chosen"] for pair in pairs]
     assert [row["completion"] for row in rows[1::2]] == [pair["rejected"] for pair in pairs]
     assert prompts_alone(pocket_pairs(4)).to_list() == [{"prompt": row["prompt"]} for row in pairs]
+    assert [row["completion"] for row in chosen_answers(pocket_pairs(4))] == [
+        pair["chosen"] for pair in pairs
+    ]
     assert lengths([pair["chosen"] for pair in pairs]) != [1.0] * 4
 
 
@@ -45,6 +64,13 @@ def test_both_sides_have_the_same_names(trainer):
 
 
 def test_every_workload_has_a_trainer_and_a_requirement():
-    assert {workload.trainer for workload in WORKLOADS.values()} == set(OURS)
-    assert {workload.trainer for workload in LARGE.values()} <= set(OURS)
+    assert {w.trainer for w in (*WORKLOADS.values(), *LARGE.values())} == set(OURS)
     assert all(workload.at_least > 1 for workload in WORKLOADS.values())
+    benches = {workload.bench for workload in (*WORKLOADS.values(), *LARGE.values())}
+    assert benches < BENCHES.keys()
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_the_rows_of_a_larger_workload_are_those_that_its_trainer_reads(name, tmp_path):
+    trainer = build(LARGE[name], "ours", str(tmp_path))
+    assert len(trainer.train_dataset) == PAIRS * STEPS

@@ -1,0 +1,103 @@
+"""Completions of the data, in the form of a rollout that nobody sampled."""
+
+from typing import Any, cast
+
+from datasets import Dataset, IterableDataset
+from transformers import PreTrainedTokenizerBase
+
+from core.collect.generation import Generated
+from core.data.conversations import Row
+from core.data.sft import IGNORED, encode_pair
+from core.data.streams import columns_of
+from core.forward.batches import TOKEN_KEYS, Batch, token_batch
+from core.trainers.prompts import Rows
+from eval.errors import BadValue
+
+DATA = "data_{}"  # name of a column of the data's completions
+
+
+def pairs_of_messages(dataset: Any) -> Any:  # Any: what a trainer is given, which is checked later
+    """Return datasets with columns `prompt` and `completion` in place of `messages`."""
+    if isinstance(dataset, dict):
+        return {name: pairs_of_messages(rows) for name, rows in dataset.items()}
+    columns = columns_of(dataset) if isinstance(dataset, Dataset | IterableDataset) else []
+    if "messages" not in columns or "prompt" in columns:
+        return dataset
+    return dataset.map(split_answer, remove_columns=["messages"])
+
+
+def split_answer(row: Row) -> Row:
+    """Return a conversation as prompt and completion, its last message if that is an answer."""
+    messages = row["messages"]
+    if messages and messages[-1]["role"] == "assistant":
+        return {"prompt": messages[:-1], "completion": messages[-1:]}
+    return {"prompt": messages, "completion": None}
+
+
+def data_columns(
+    rows: Rows, tokenizer: PreTrainedTokenizerBase, multiple: int | None, advice: str
+) -> Batch:
+    """Return prompts and completions of rows as columns beside those of a rollout, (B, 1, W) each.
+
+    The second dimension keeps them whole where the tokens of a rollout are cut to their width.
+
+    Args:
+        rows: Rows with `prompt` and `completion`.
+        tokenizer: The student's.
+        multiple: What the widths are rounded up to a multiple of.
+        advice: The setting with which no completion is read.
+    """
+    data = given_completions(rows, tokenizer, advice=advice)
+    pad = cast(int, tokenizer.pad_token_id)
+    batch = token_batch(data.prompt_ids, data.completion_ids, pad, multiple)
+    return {DATA.format(key): value.unsqueeze(1) for key, value in batch.items()}
+
+
+def data_batch(inputs: Batch) -> Batch:
+    """Return the prompts and completions that `data_columns` has added, (B, W) each."""
+    return {key: inputs[DATA.format(key)][:, 0] for key in TOKEN_KEYS}
+
+
+def given_completions(
+    rows: Rows,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    longest_prompt: int | None = None,
+    longest_row: int | None = None,
+    advice: str = "lmbda=1",
+) -> Generated:
+    """Return the completions of rows with their prompts, tokenized as for fine-tuning.
+
+    Args:
+        rows: Rows with `prompt` and `completion`.
+        tokenizer: The student's.
+        longest_prompt: Largest number of tokens of a prompt; a longer one loses its beginning.
+        longest_row: Largest number of tokens of both; a longer completion loses its end.
+        advice: The setting with which no completion is read.
+
+    Raises:
+        BadValue: a row has no completion, or its prompt leaves no room for one.
+    """
+    prompts: list[list[int]] = []
+    completions: list[list[int]] = []
+    for row in rows:
+        if not row.get("completion"):
+            raise BadValue(
+                f"the row with the prompt {row['prompt']!r} has no completion, which the loss "
+                f"reads: give every row one, or set {advice}"
+            )
+        encoded = encode_pair(row, tokenizer, completion_only=True)
+        ids, start = encoded["input_ids"], encoded["labels"].count(IGNORED)
+        prompts.append(ids[:start][-(longest_prompt or start) :])
+        room = None if longest_row is None else longest_row - len(prompts[-1])
+        if room is not None and room < 1:
+            raise BadValue(
+                f"max_length={longest_row} leaves no token for the completion of the prompt "
+                f"{row['prompt']!r}: raise it, or drop the row"
+            )
+        completions.append(ids[start:][:room])
+    return Generated(
+        prompt_ids=prompts,
+        completion_ids=completions,
+        completions=[row["completion"] for row in rows],
+    )

@@ -1,0 +1,269 @@
+"""The trainers' base: completions, numbers of both models at each of their tokens, and the loss."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import torch
+from accelerate.utils import set_seed
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+
+from core.collect.generation import Generated, pad_token_id, sample
+from core.collect.metrics import LossSums, sum_and_count
+from core.collect.summary import length_summary
+from core.data.best_fit import Data
+from core.data.streams import columns_of, is_stream
+from core.distillation.completed import given_completions, pairs_of_messages
+from core.distillation.divergence_config import MEANS, DivergenceConfig
+from core.distillation.sampled_tokens import check_head
+from core.distillation.teacher import OtherModel, TeacherSource
+from core.forward.batches import Batch, for_teacher, token_batch, trained_mask
+from core.forward.logps import frozen_logps
+from core.forward.two_heads import entropy_of, token_numbers
+from core.losses.aggregate import Scale
+from core.losses.divergence import divergence
+from core.rollout.engines import make_engine
+from core.rollout.seeds import seed_of
+from core.rollout.stops import end_tokens
+from core.shapes import BT
+from core.shards.sharding import gather_weights
+from core.trainers.grpo import policy_and_tokenizer, rollout_datasets
+from core.trainers.prompts import Rows
+from core.trainers.sampling import SamplingTrainer
+from core.trainers.setup import check_launch, refuse, resolve_settings
+from eval.errors import BadValue
+
+if TYPE_CHECKING:
+    from peft import PeftConfig  # of an extra
+
+ENTROPY = 0  # column of a measure
+OLD = "old_per_token_logps"
+ON_POLICY = "on_policy"  # 1 for each completion that the student sampled (B,)
+
+
+class DistillingTrainer(SamplingTrainer):
+    """Trainer that brings a student's probabilities of tokens near to those of a frozen teacher.
+
+    The completions of a rollout are sampled by the student, sampled by the teacher, or given in the
+    data. The loss is a divergence of each of their tokens, `beta` chooses which.
+    """
+
+    args: DivergenceConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
+    settings: ClassVar[type[DivergenceConfig]]
+    rollout_func = None
+
+    def __init__(
+        self,
+        model: str | PreTrainedModel,
+        teacher_model: str | PreTrainedModel | None,
+        args: DivergenceConfig | None,
+        *,
+        train_dataset: Data | None,
+        eval_dataset: Data | dict[str, Data] | None,
+        processing_class: PreTrainedTokenizerBase | None,
+        callbacks: list[TrainerCallback] | None,
+        optimizers: tuple[Optimizer | None, LambdaLR | None],
+        peft_config: "PeftConfig | None",
+        **refused: object,
+    ):
+        refuse(type(self).__name__, **refused)
+        args = resolve_settings(args, self.settings, model, self._name)
+        train_pairs, eval_pairs = pairs_of_messages(train_dataset), pairs_of_messages(eval_dataset)
+        datasets = rollout_datasets(cast(Data, train_pairs), eval_pairs, args)
+        if args.reads_data:
+            check_completions({"train_dataset": train_pairs, "eval_dataset": eval_pairs})
+        source = self.teacher_source(teacher_model, model, args, is_adapted=peft_config is not None)
+        set_seed(args.seed)
+        policy, self.tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
+        self.shared = self.shared_tokens(source, policy)
+        self.eos_token_ids = end_tokens(policy, self.tokenizer)
+        super().__init__(
+            model=policy,
+            args=args,
+            processing_class=self.tokenizer,
+            callbacks=callbacks,
+            optimizers=optimizers,
+            **datasets,
+        )
+        check_launch(self)
+        self.teacher = source.placed(self)
+        self.prepare_engine(str(self.policy().config.name_or_path))
+        set_seed(args.seed, device_specific=True)
+
+    def teacher_source(
+        self,
+        teacher: str | PreTrainedModel | None,
+        student: str | PreTrainedModel,
+        args: Any,  # Any: of the trainer's own class
+        *,
+        is_adapted: bool,  # noqa: ARG002 - for those who override it
+    ) -> TeacherSource:
+        """Return the source of the teacher; `is_adapted` if the student gets adapters."""
+        return OtherModel(teacher, student, args)
+
+    def shared_tokens(self, source: Any, policy: PreTrainedModel) -> int:  # Any: as above
+        """Return the number of tokens that a completion may have, those of both heads.
+
+        Raises:
+            BadValue: see `TeacherSource`.
+        """
+        return source.shared_tokens(self.tokenizer, policy)
+
+    def measure(self, logps: Tensor, teacher_logps: Tensor, tokens: Tensor) -> Tensor:  # noqa: ARG002 - for those who override it
+        """Return numbers of each token (N, K) from both models' log-probabilities (N, V).
+
+        The first is the student's entropy, without gradient, the others are for `token_losses`.
+        """
+        apart = divergence(logps, teacher_logps, self.args.divergence_beta)
+        return torch.stack([entropy_of(logps), apart], dim=-1)
+
+    def token_losses(self, numbers: Tensor, inputs: Batch) -> BT:  # noqa: ARG002 - as above
+        """Return the loss of each token from the numbers of `measure` (B, T, K)."""
+        return numbers[..., 1]
+
+    def rollout(self, rows: Rows) -> Batch:
+        """Collect the completion of each row, and record lengths."""
+        is_own = self.is_sampled_by_student()
+        generated = self.sampled(rows) if is_own else self.given_or_taught(rows)
+        check_head(generated, self.shared)
+        batch = self.tensors(generated)
+        batch[ON_POLICY] = torch.full((len(rows),), float(is_own), device=self.args.device)
+        ends = [*self.eos_token_ids, pad_token_id(self.tokenizer)]
+        lengths, tokens = length_summary(generated, ends, self.group, self.accelerator)
+        if not is_own:  # nobody's samples are said to be cut or alike
+            lengths = {name: x for name, x in lengths.items() if name.endswith("_length")}
+        self.record({**lengths, "on_policy_fraction": float(is_own)})
+        self.count_seen(len(rows) * self.accelerator.num_processes, tokens, 0.0)
+        self.log_samples(rows, generated)
+        return batch
+
+    def sampled(self, rows: Rows) -> Generated:
+        """Return completions of the student."""
+        return self.generate([row["prompt"] for row in rows])
+
+    def is_sampled_by_student(self) -> bool:
+        """Return whether the student samples the next rollout, alike on all processes.
+
+        In evaluation it does if it samples all rollouts of the training.
+        """
+        if self.mode == "eval":
+            return self.args.own_share == 1
+        moment = (self.args.seed, "source", self.state.global_step, self._rollouts)
+        return seed_of(*moment) < self.args.own_share * 2**63
+
+    def given_or_taught(self, rows: Rows) -> Generated:
+        """Return completions that the student did not sample: of the data, or of the teacher.
+
+        In evaluation the completions of the data come first.
+        """
+        reads_data = self.args.reads_data or (self.mode == "eval" and "completion" in rows[0])
+        if reads_data:
+            limits = {name: getattr(self.args, name) for name in ("longest_prompt", "longest_row")}
+            return given_completions(rows, self.tokenizer, **limits)
+        prompts = [row["prompt"] for row in rows]
+        name = "native" if self.args.use_vllm else self.args.rollout_engine
+        with self.phases("rollout"), self.accelerator.autocast(), self.teacher.whole() as teacher:
+            pad = pad_token_id(self.tokenizer)
+            engine = make_engine(name, teacher, pad, self.args.batching_keywords)
+            ends, seeds = self.eos_token_ids, self.seeds(prompts)
+            return sample(teacher, self.tokenizer, prompts, self.args, ends, seeds, engine)
+
+    def tensors(self, generated: Generated) -> Batch:
+        """Return token ids and masks of a rollout, on this process's device."""
+        pad, multiple = pad_token_id(self.tokenizer), self.args.padding
+        batch = token_batch(generated.prompt_ids, generated.completion_ids, pad, multiple)
+        return {key: tensor.to(self.args.device) for key, tensor in batch.items()}
+
+    def learns(self, inputs: Batch) -> Tensor:
+        """Return a mask (B,) of the completions with a trained token."""
+        return trained_mask(inputs).any(1)
+
+    def loss(self, model: nn.Module, inputs: Batch) -> Tensor:
+        """Return the share of a piece in the loss of its optimizer step, and record its metrics."""
+        temperature = self.args.loss_temperature
+        with self.accelerator.autocast(), self.teacher.whole() as teacher:
+            numbers = token_numbers(
+                model, teacher, inputs, for_teacher(inputs), temperature, self.measure
+            )
+        losses, mask = self.token_losses(numbers, inputs), trained_mask(inputs)
+        measured = {"entropy": numbers[..., ENTROPY]}
+        measured |= dict.fromkeys(self.loss_names(inputs), losses.detach())
+        sums = {name: sum_and_count(values.double(), mask) for name, values in measured.items()}
+        further = self.further_sums(numbers, inputs)
+        self.seen.append(LossSums({**sums, **further.totals}, further.by_row))
+        return MEANS[self.args.normalize].mean(losses, mask, self.scale(inputs))
+
+    def keep_old_logps(self, batches: list[Batch]) -> None:
+        """Add the log-probabilities of the student that sampled to the batches of a rollout."""
+        whole = gather_weights(self.policy(), self.frame)
+        with self.phases("forward"), self.accelerator.autocast(), whole as policy:
+            for batch in batches:
+                learned, watched = self.pieces(batch)
+                rows, temperature = [*watched, *learned], self.args.loss_temperature
+                batch[OLD] = frozen_logps(policy, batch, temperature, rows).logps
+
+    def loss_names(self, inputs: Batch) -> tuple[str, ...]:
+        """Return the names under which the mean loss of a token is logged."""
+        return ("on_policy_loss" if inputs[ON_POLICY].any() else "off_policy_loss",)
+
+    def further_sums(self, numbers: Tensor, inputs: Batch) -> LossSums:  # noqa: ARG002 - for those who override it
+        """Return the sums of further metrics of a piece, without gradient."""
+        return LossSums({}, {})
+
+    def scale(self, inputs: Batch) -> Scale:
+        """Return the denominators of a micro-batch, see `Scale`."""
+        is_training = self.mode == "train"
+        return Scale(
+            rollout_tokens=inputs["num_items_in_batch"],
+            accumulation=self.current_gradient_accumulation_steps if is_training else 1,
+            micro_batches=self.args.rollout_parts if is_training else 1,
+            processes=self.accelerator.num_processes,
+            rows=inputs.get("rows"),
+        )
+
+    def held_out_weight(self, batch: Batch) -> Tensor:
+        """Return the weight of an evaluation batch: its tokens for a mean over tokens."""
+        if MEANS[self.args.normalize].weighs_tokens:
+            return batch["num_items_in_batch"].double()
+        return super().held_out_weight(batch)
+
+
+def check_completions(
+    datasets: Mapping[str, Any],  # Any: checked before
+    reason: str = "lmbda below 1",
+    advice: str = "lmbda=1",
+) -> None:
+    """Refuse data without completions, by the name of the data and the number of the row.
+
+    Args:
+        datasets: Datasets, and dictionaries of them, by the argument that they are given as.
+        reason: The setting with which completions are read.
+        advice: The setting with which no completion is read.
+
+    Raises:
+        BadValue: there is no column of them, or a row has none.
+    """
+    for name, dataset in each_dataset(datasets):
+        columns = columns_of(dataset)
+        if "completion" not in columns:
+            raise BadValue(
+                f"{name} has the columns {', '.join(columns)}, and {reason} trains on completions: "
+                f"add a column 'completion' or 'messages', or set {advice}"
+            )
+        rows = () if is_stream(dataset) else dataset["completion"]
+        empty = next((i for i, completion in enumerate(rows) if not completion), None)
+        if empty is not None:
+            raise BadValue(
+                f"row {empty} of {name} has no completion: add it, drop the row, or set {advice}"
+            )
+
+
+def each_dataset(datasets: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:  # Any: checked later
+    """Yield the datasets that are given, each by its name, those of a dictionary too."""
+    for name, dataset in datasets.items():
+        if isinstance(dataset, dict):
+            yield from each_dataset({f"{name}[{key!r}]": rows for key, rows in dataset.items()})
+        elif dataset is not None:
+            yield name, dataset

@@ -1,0 +1,150 @@
+"""General online logit distillation: a teacher whose tokens may be others than the student's."""
+
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+
+from core.collect.metrics import LossSums, sum_and_count
+from core.data.best_fit import Data
+from core.distillation.aligned_losses import (
+    alignment,
+    at_ends,
+    distances,
+    in_rows,
+    side,
+    teacher_side,
+)
+from core.distillation.aligned_text import Reader
+from core.distillation.distilling import ON_POLICY, DistillingTrainer
+from core.distillation.divergence_config import MEANS
+from core.distillation.gold_config import GOLDConfig
+from core.distillation.teacher import OtherModel, head_rows
+from core.forward.batches import Batch, trained_mask
+from core.losses.transport import matches_of
+from core.models.load import load_tokenizer
+from core.rollout.stops import end_tokens
+from eval.errors import BadValue
+
+if TYPE_CHECKING:
+    from peft import PeftConfig  # of an extra
+
+
+class GOLDTrainer(DistillingTrainer):
+    """Trainer of a student of a teacher with any tokenizer, with the interface of TRL's.
+
+    With `use_uld_loss` the teacher reads the text of a completion in tokens of its own. Groups of
+    tokens of both sides that end at one byte are compared: by their sorted probabilities, or with
+    `uld_use_hybrid_loss` entries of both vocabularies by D_beta and the others sorted. The negative
+    log-likelihood beside it is of completions of the data alone. Without `use_uld_loss` the loss is
+    that of GKD at the temperature of sampling.
+    """
+
+    args: GOLDConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
+    settings = GOLDConfig
+    _name = "GOLD"
+    _tag_names = ("gold",)
+    _paper = {  # noqa: RUF012 - a constant of the class
+        "title": "Towards Cross-Tokenizer Distillation: the Universal Logit Distillation Loss for "
+        "LLMs",
+        "id": "2402.12030",
+        "citation": """@article{boizard2024towards,
+  title = {{Towards Cross-Tokenizer Distillation: the Universal Logit Distillation Loss for LLMs}},
+  author = {Nicolas Boizard and Kevin El Haddad and C{\\'e}line Hudelot and Pierre Colombo},
+  year = {2024},
+  eprint = {arXiv:2402.12030},
+}""",
+    }
+
+    def __init__(
+        self,
+        model: str | PreTrainedModel,
+        teacher_model: str | PreTrainedModel | None = None,
+        args: GOLDConfig | None = None,
+        data_collator: object = None,
+        train_dataset: Data | None = None,
+        eval_dataset: Data | dict[str, Data] | None = None,
+        processing_class: PreTrainedTokenizerBase | None = None,
+        compute_metrics: object = None,
+        callbacks: list[TrainerCallback] | None = None,
+        optimizers: tuple[Optimizer | None, LambdaLR | None] = (None, None),
+        preprocess_logits_for_metrics: object = None,
+        peft_config: "PeftConfig | None" = None,
+    ):
+        super().__init__(
+            model,
+            teacher_model,
+            args,
+            train_dataset=train_dataset,
+            eval_dataset=eval_dataset,
+            processing_class=processing_class,
+            callbacks=callbacks,
+            optimizers=optimizers,
+            peft_config=peft_config,
+            data_collator=data_collator,
+            compute_metrics=compute_metrics,
+            preprocess_logits_for_metrics=preprocess_logits_for_metrics,
+        )
+
+    def shared_tokens(self, source: OtherModel, policy: PreTrainedModel) -> int:
+        """Return the number of tokens that a completion may have, and prepare to align texts.
+
+        Raises:
+            BadValue: the teacher has other tokens and `use_uld_loss` is not set, its tokenizer is
+                unknown, or texts cannot be aligned, see `token_texts`.
+        """
+        args = cast(GOLDConfig, source.args)
+        if not args.use_uld_loss:
+            try:
+                return super().shared_tokens(source, policy)
+            except BadValue as error:
+                raise BadValue(f"{error}, or set use_uld_loss=True") from error
+        chosen = args.teacher_tokenizer_name_or_path or source.name
+        if not chosen:
+            raise BadValue(
+                "teacher_model is a model without a name: set teacher_tokenizer_name_or_path"
+            )
+        other = load_tokenizer(chosen, trust_code=args.trust_remote_code)
+        compared = not args.uld_skip_student_eos, not args.uld_skip_teacher_eos
+        ends, by_text = end_tokens(policy, self.tokenizer), args.use_extended_uld
+        self.reader = Reader(self.tokenizer, other, ends, by_text, compared)
+        if by_text:
+            _ = self.reader.texts  # which may be refused
+        shared = matches_of(self.tokenizer.get_vocab(), other.get_vocab())
+        self.matches = shared if args.uld_use_hybrid_loss else None
+        return head_rows(policy)
+
+    def loss(self, model: nn.Module, inputs: Batch) -> Tensor:
+        """Return the share of a piece in the loss of its optimizer step, and record its metrics."""
+        args = self.args
+        if not args.use_uld_loss:
+            return super().loss(model, inputs)
+        heats = args.uld_student_temperature, args.uld_teacher_temperature
+        readings = self.reader.read_rows(inputs)
+        with self.accelerator.autocast(), self.teacher.whole() as teacher:
+            own = side(model, inputs, [reading.own for reading in readings], heats[0])
+            other = teacher_side(teacher, readings, heats[1], self.reader.pad)
+        found = distances(own, other, self.matches, args)
+        nll = cross_entropy(own.logps * heats[0], own.tokens, reduction="none")
+        self.record_sums({**found, **alignment(own, other)}, nll, inputs)
+        mask, scale = trained_mask(inputs), self.scale(inputs)
+        ends = in_rows(at_ends(torch.ones_like(found["loss"]), own), mask)
+        apart = in_rows(at_ends(found["loss"], own), mask)
+        of_data = in_rows(nll, mask) * (1 - inputs[ON_POLICY].unsqueeze(1))
+        mean = MEANS[args.normalize].mean
+        distance, likelihood = mean(apart, ends, scale), mean(of_data, mask, scale)
+        return args.uld_distillation_weight * distance + args.uld_crossentropy_weight * likelihood
+
+    def record_sums(self, values: dict[str, Tensor], nll: Tensor, inputs: Batch) -> None:
+        """Record the metrics of a piece: means of groups, and of tokens of either side."""
+        is_own = bool(inputs[ON_POLICY].any())
+        values["on_policy_loss" if is_own else "off_policy_loss"] = values.pop("loss")
+        if self.args.uld_crossentropy_weight and not is_own:
+            values["cross_entropy"] = nll
+        double = {name: x.detach().to(nll.device).double() for name, x in values.items()}
+        sums = {name: sum_and_count(x, torch.ones_like(x)) for name, x in double.items()}
+        self.seen.append(LossSums(sums, {}))

@@ -1,0 +1,69 @@
+"""Prompts of a teacher that is shown more than its student."""
+
+from collections.abc import Callable, Sequence
+
+from transformers import PreTrainedTokenizerBase
+
+from core.collect.generation import pad_token_id, tokenize_prompts
+from core.configs.rollout import RolloutConfig
+from core.forward.batches import TEACHER_KEYS, Batch, pad_rows
+from core.rewards.completions import Completion, completion_text
+from eval.errors import BadValue
+
+CONTEXT = "privileged_context"  # column of what a teacher is shown
+SHORT = 60  # characters of a prompt in an error
+
+
+def rewritten(prompt: Completion, write: Callable[[str], str]) -> Completion:
+    """Return a prompt whose text, or that of its last message, is written anew.
+
+    Raises:
+        BadValue: the last message is not the user's, or no text.
+    """
+    if isinstance(prompt, str):
+        return write(prompt)
+    *before, last = prompt
+    if last["role"] != "user":
+        raise BadValue(
+            f"a prompt ends with a message of the {last['role']}, and the teacher's is written "
+            "from the last one of the user: end it there"
+        )
+    content: object = last["content"]
+    if not isinstance(content, str):
+        raise BadValue(
+            f"the last message of a prompt has a {type(content).__name__} as content, and the "
+            "teacher's is written from its text: expected a string"
+        )
+    return [*before, {"role": "user", "content": write(content)}]
+
+
+def teacher_prompts(
+    prompts: Sequence[Completion],
+    tokenizer: PreTrainedTokenizerBase,
+    args: RolloutConfig,
+    limit: tuple[str, int | None],
+) -> Batch:
+    """Return token ids and mask of the teacher's prompts, padded on the left.
+
+    Args:
+        prompts: The prompts.
+        tokenizer: The student's.
+        args: Settings of the trainer.
+        limit: Name and value of the setting that limits their tokens.
+
+    Raises:
+        BadValue: a prompt is longer than the limit, or has no tokens.
+    """
+    setting, longest = limit
+    rows = tokenize_prompts(tokenizer, prompts, args.template)
+    for prompt, ids in zip(prompts, rows, strict=True):
+        if longest is not None and len(ids) > longest:
+            start = completion_text(prompt)[:SHORT]
+            raise BadValue(
+                f"the teacher's prompt {start!r}... has {len(ids)} tokens, and {setting} is "
+                f"{longest}: raise it, or shorten the row; cut, the teacher would not see all of it"
+            )
+    ids, mask = pad_rows(rows, pad_token_id(tokenizer), left=True, multiple=args.padding)
+    return {
+        key: tensor.to(args.device) for key, tensor in zip(TEACHER_KEYS, (ids, mask), strict=True)
+    }

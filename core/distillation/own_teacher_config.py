@@ -1,0 +1,171 @@
+"""Settings of a student that is its own teacher: with a hint in its prompt, and older weights."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from string import Formatter
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+
+from core.distillation.divergence_config import MEANS
+from core.losses.divergence import check_top_k, divergence, on_top_k, sampled_reverse_kl
+from core.option import choice, option
+from core.shapes import NV, N
+from eval.errors import BadValue
+
+SERVER = "the teacher is computed in this process"
+
+
+class Mode(NamedTuple):
+    """A row of `MODES`: the loss of each token from log-probabilities of both models."""
+
+    of: "Callable[[NV, NV, Tensor, OwnTeacherConfig], N]"
+    doc: str
+    parameters: tuple[str, ...] = ()
+
+
+def sampled_token(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacherConfig") -> N:  # noqa: ARG001 - a table row
+    """Return `sampled_reverse_kl` of the sampled tokens."""
+    own, other = (x.gather(-1, tokens[:, None])[:, 0] for x in (logps, teacher_logps))
+    return sampled_reverse_kl(own, other)
+
+
+def topk_logits(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacherConfig") -> N:  # noqa: ARG001 - as above
+    """Return D_alpha on the student's most likely tokens, see `on_top_k`."""
+    k, has_tail = args.distillation_topk or 0, args.distillation_add_tail
+    pair = on_top_k(logps, teacher_logps, k, has_tail=has_tail)
+    return divergence(*pair, args.distillation_alpha)
+
+
+def full_logits(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacherConfig") -> N:  # noqa: ARG001 - as above
+    """Return D_alpha over the vocabulary."""
+    return divergence(logps, teacher_logps, args.distillation_alpha)
+
+
+MODES = {
+    "sampled_token": Mode(sampled_token, "the reverse KL by the sampled token"),
+    "topk_logits": Mode(
+        topk_logits,
+        "a divergence on the student's most likely tokens",
+        ("distillation_topk", "distillation_add_tail"),
+    ),
+    "full_logits": Mode(full_logits, "a divergence over the vocabulary"),
+}
+
+
+def self_measure(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacherConfig") -> Tensor:
+    """Return entropy, loss and log-probability of the student's tokens (N, 3)."""
+    from core.forward.two_heads import entropy_of  # torch, which declarations are without
+
+    own = logps.gather(-1, tokens[:, None])[:, 0]
+    apart = MODES[args.distillation_mode].of(logps, teacher_logps, tokens, args)
+    return torch.stack([entropy_of(logps), apart, own], dim=-1)
+
+
+class Kind(NamedTuple):
+    """A row of `KINDS`: which weights a student's own teacher has."""
+
+    doc: str
+    parameters: tuple[str, ...] = ()
+
+
+KINDS = {
+    "base": Kind("those at the start"),
+    "live": Kind("those of the student, without dropout"),
+    "ema": Kind(
+        "their moving average from the start on", ("teacher_update_rate", "teacher_sync_steps")
+    ),
+}
+
+
+@dataclass
+class OwnTeacherConfig:
+    """Settings of a student's own teacher; the config of a trainer inherits them.
+
+    `normalize` is no setting of TRL.
+    """
+
+    OWN_CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {
+        "distillation_mode": tuple(MODES),
+        "teacher_model_kind": tuple(KINDS),
+        "normalize": tuple(MEANS),
+    }
+    OWN_AT_LEAST: ClassVar[Mapping[str, float]] = {
+        "distillation_topk": 1,
+        "distillation_is_clip": 0.0,
+        "teacher_sync_steps": 1,
+        "max_prompt_length": 1,
+    }
+
+    learning_rate: float = option(5e-5, "Initial learning rate of AdamW.")
+    disable_dropout: bool = option(True, "Train without dropout.")
+    num_generations: int = option(8, "Completions of one prompt.")
+    max_completion_length: int = option(256, "Longest completion in tokens.")
+    max_prompt_length: int | None = option(
+        512, "Longest prompt in tokens; a longer one loses its beginning. Unset, none does."
+    )
+    distillation_alpha: float = option(0.5, "Divergence: 0 is the forward KL, 1 the reverse KL.")
+    distillation_mode: str = choice("topk_logits", MODES, "The loss of a token")
+    distillation_topk: int | None = option(None, "Number of most likely tokens.")
+    distillation_is_clip: float | None = option(
+        2.0, "Greatest ratio to the student that sampled, by which losses are weighted; unset, 1."
+    )
+    distillation_add_tail: bool = option(False, "Count the mass of all other tokens as one more.")
+    teacher_model_kind: str = choice("base", KINDS, "Weights of the teacher")
+    teacher_update_rate: float = option(0.05, "Share of the student in each move of the teacher.")
+    teacher_sync_steps: int = option(1, "Optimizer steps between two moves of the teacher.")
+    use_teacher_server: bool = option(False, "Ask a server for the teacher's probabilities.")
+    normalize: str = choice("sequence", MEANS, "What the loss is")
+
+    @property
+    def shares(self) -> tuple[str, ...]:
+        """Names of the settings that are a share."""
+        return ("distillation_alpha", "teacher_update_rate")
+
+    @property
+    def longest_prompt(self) -> int | None:
+        """Number of tokens to which prompts are cut, from the left."""
+        return self.max_prompt_length
+
+    def check_own_teacher(self: Any) -> None:  # Any: of both classes that a config inherits
+        """Refuse settings of the loss or of the teacher that have no effect, or no meaning.
+
+        Raises:
+            BadValue: there are such settings.
+        """
+        self.refuse_idle("distillation_mode", MODES)
+        self.refuse_idle("teacher_model_kind", KINDS)
+        alpha, mode = self.distillation_alpha, self.distillation_mode
+        if mode == "sampled_token" and alpha != 1:
+            raise BadValue(
+                f"distillation_mode='sampled_token' with distillation_alpha={alpha!r}: sampled "
+                "tokens give the reverse KL; set distillation_alpha=1.0 or another mode"
+            )
+        if mode == "topk_logits" and self.distillation_topk is None:
+            raise BadValue("distillation_mode='topk_logits' needs distillation_topk, such as 100")
+
+    def check_tokens(self, vocabulary: int) -> None:
+        """Refuse a number of most likely tokens on which no divergence can be, see `on_top_k`.
+
+        Raises:
+            BadValue: it is above the size of the vocabulary, or 1 without a tail.
+        """
+        if self.distillation_mode == "topk_logits":
+            has_tail = self.distillation_add_tail
+            check_top_k(self.distillation_topk or 0, vocabulary, has_tail=has_tail)
+
+
+def check_template(name: str, template: str, *fields: str) -> None:
+    """Refuse a template of a prompt that lacks a field, or that has others.
+
+    Raises:
+        BadValue: it does, or it is no format string.
+    """
+    expected = " and ".join(f"{{{field}}}" for field in fields)
+    try:
+        found = {field for _, field, _, _ in Formatter().parse(template) if field is not None}
+    except ValueError as error:
+        raise BadValue(f"{name}={template!r}: {error}; expected {expected} in it") from error
+    if found != set(fields):
+        raise BadValue(f"{name}={template!r}: expected {expected} in it, and no other field")

@@ -1,0 +1,45 @@
+"""Weights of undesirable answers that match their prompts to those of desirable ones."""
+
+import torch
+from datasets import Dataset  # pyright: ignore[reportMissingTypeStubs] - it ships none
+from torch import Tensor
+
+from core.configs.bco import BCOConfig
+from core.data.unpaired import PROMPT_TEXT
+from core.preference.density_ratio import DensityRatio, PromptEmbedding, fit_density_ratio
+from core.preference.unpaired_collate import LABEL, WEIGHT
+from eval.errors import BadValue
+
+
+def weigh_answers(
+    rows: Dataset, embed: PromptEmbedding, ratio: DensityRatio, config: BCOConfig
+) -> Dataset:
+    """Return rows with their weights: of undesirable answers the density ratio at their prompt."""
+    places = places_of(rows, label=False)
+    weights = torch.ones(len(rows), dtype=torch.double)
+    if places:
+        embeddings = embed(rows.select(places)[PROMPT_TEXT])
+        weights[places] = ratio(embeddings, config.min_density_ratio, config.max_density_ratio)
+    return rows.add_column(WEIGHT, weights.tolist())
+
+
+def fit_prompts(rows: Dataset, embed: PromptEmbedding, config: BCOConfig) -> DensityRatio:
+    """Fit the classifier on prompts of both labels that the seed of the training draws.
+
+    Raises:
+        BadValue: there is one label only.
+    """
+    draw = torch.Generator().manual_seed(config.seed)
+    embeddings = list[Tensor]()
+    for label in (True, False):
+        places = places_of(rows, label=label)
+        if not places:
+            raise BadValue(f"embedding_func: expected prompts of both labels, none is {label}")
+        chosen = torch.randperm(len(places), generator=draw)[: config.prompt_sample_size]
+        embeddings.append(embed(rows.select([places[i] for i in chosen])[PROMPT_TEXT]))
+    return fit_density_ratio(*embeddings)
+
+
+def places_of(rows: Dataset, *, label: bool) -> list[int]:
+    """Return the places of the answers with a label."""
+    return [place for place, value in enumerate(rows[LABEL]) if value == label]
