@@ -51,11 +51,10 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
             f"nothing to check: no other distribution provides a paper, and there are {no_runs()}"
         )
     passed = Passed(ask_again=ask_again)
-    regrader = Regrader(passed)
     problems: dict[str, list[str]] = {}
 
     def check_one(entry: Entry) -> tuple[list[str], frozenset[str]]:
-        return check_paper(entry, passed, regrader), passed.found
+        return check_paper(entry, passed, Regrader(passed)), passed.found
 
     checked = map_on_cores(check_one, chosen, len(os.sched_getaffinity(0)))
     for entry in track("check", chosen, lambda entry: entry.slug):
@@ -65,6 +64,7 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
     passed.save(whole=not slugs)
     if slugs:
         return problems
+    regrader = Regrader(passed)
     makers = collection_files(PUBLISHED)
     profile = list(profile_problems(makers.pop(PROFILE), passed))
     pages = {name: check_page(files) for name, files in makers.items()}

@@ -1,6 +1,6 @@
 """Compares the scores of records with their stored samples, which are graded again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import mean
@@ -23,10 +23,12 @@ from core.records.schema import AtKCurves, RunRecord, ScoreRow, place_of
 from core.settings.canonical import digest_of
 from core.settings.run_settings import BENCHMARK, HELD_OUT
 from eval.errors import DamagedFile, ReproError
+from eval.grading import Verdict, grade_many
 from eval.samples.evaluation import score
 from eval.samples.parts import score_parts
-from eval.samples.store import Sample, Sealed, regrade
+from eval.samples.store import Grader, Sample, Sealed, regrade
 from eval.sets.benchmarks import Benchmark, find_benchmark
+from eval.sets.problem import Answers, Problem
 from eval.stats.summary import curve as at_k_curves
 
 READER = ("eval.samples",)
@@ -45,6 +47,7 @@ class Regrader:
         self._passed = passed
         self._damage: dict[tuple[Path, *tuple[str, ...]], list[str]] = {}
         self._measured: dict[str, dict[str, object]] = {}
+        self._verdicts: dict[tuple[str, Answers, str], Verdict] = {}
         self._accuracy: dict[str, float] = {}
 
     def find_damage(self, run: RunRecord) -> Iterator[str]:
@@ -81,6 +84,13 @@ class Regrader:
             self._accuracy[digest] = 100 * mean(sample.correct is True for sample in answers)
         return self._accuracy[digest]
 
+    def grade(self, outputs: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        """Return the verdict on each output; equal ones of a problem are graded once."""
+        keys = [(o, p.reference, p.language) for o, p in zip(outputs, problems, strict=True)]
+        if new := [key for key in dict.fromkeys(keys) if key not in self._verdicts]:
+            self._verdicts.update(zip(new, grade_many(*zip(*new, strict=True)), strict=True))
+        return [self._verdicts[key] for key in keys]
+
     def differences(
         self, run: RunRecord, suite: str, mode: str, row: ScoreRow | AtKCurves
     ) -> Iterator[str]:
@@ -91,9 +101,9 @@ class Regrader:
         try:
             if key not in self._measured:
                 benchmark = find_benchmark(suite, row.get("draw", 0))
-                samples = graded_again(
-                    sample_set(run, row["digest"]), benchmark, mode, whole="texts" not in row
-                )
+                stored = sample_set(run, row["digest"])
+                whole = "texts" not in row
+                samples = graded_again(stored, benchmark, mode, self.grade, whole=whole)
                 self._measured[key] = measure(samples, benchmark, row)
         except ReproError as error:
             yield f"{where(run, suite)}: {error}"
@@ -107,7 +117,7 @@ class Regrader:
 
 
 def graded_again(
-    samples: SampleSet, benchmark: Benchmark, mode: str, *, whole: bool
+    samples: SampleSet, benchmark: Benchmark, mode: str, grade: Grader, *, whole: bool
 ) -> list[Sample]:
     """Grade stored samples again and return them with the new verdicts.
 
@@ -115,6 +125,7 @@ def graded_again(
         samples: a set of stored samples.
         benchmark: whose problems they answer.
         mode: in which they were asked.
+        grade: gives the verdicts.
         whole: whether the record says that the set has the texts of the samples.
 
     Raises:
@@ -128,7 +139,7 @@ def graded_again(
         raise DamagedFile(
             f"{samples.path}: its record says that {samples.name} holds {expected}, and it does not"
         )
-    fresh = regrade(stored, benchmark.load(), mode)
+    fresh = regrade(stored, benchmark.load(), mode, grade)
     pairs = zip(stored, fresh, strict=True)
     changed = [old.id for old, new in pairs if old.correct != new.correct]
     if changed:

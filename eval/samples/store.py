@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -184,6 +184,9 @@ def kind_of(row: Mapping[str, object]) -> tuple[type[Sample], dict[str, tuple[ty
     return Sample, TYPES
 
 
+Grader = Callable[[Sequence[str], Sequence[Problem]], list[Verdict]]
+
+
 def grade_outputs(outputs: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
     """Return the verdict on each output, compared with the reference of its problem."""
     references = [problem.reference for problem in problems]
@@ -191,7 +194,10 @@ def grade_outputs(outputs: Sequence[str], problems: Sequence[Problem]) -> list[V
 
 
 def regrade(
-    samples: Sequence[Sample], problems: Iterable[Problem], mode: str = "cot"
+    samples: Sequence[Sample],
+    problems: Iterable[Problem],
+    mode: str = "cot",
+    grade: Grader = grade_outputs,
 ) -> list[Sample]:
     """Return the samples with new verdicts on their stored outputs; needs no model.
 
@@ -206,7 +212,7 @@ def regrade(
             "expected the benchmark's own problem ids"
         )
     outputs = [graded_part(sample.output, mode) for sample in samples]
-    verdicts = grade_outputs(outputs, [problems_by_id[sample.id] for sample in samples])
+    verdicts = grade(outputs, [problems_by_id[sample.id] for sample in samples])
     return [
         replace(s, extracted=v.extracted, correct=v.correct, rule=v.rule, reason=v.reason)
         for s, v in zip(samples, verdicts, strict=True)
