@@ -133,7 +133,7 @@ class MiniLLMTrainer(GRPOTrainer):
         return {key: value.to(self.args.device) for key, value in columns.items()}
 
     def rollout(self, rows: Rows) -> Batch:
-        """Collect a rollout; count the tokens of the data's completions beside its selected rows."""
+        """Collect a rollout and count the tokens of the data's completions of its selected rows."""
         batch = super().rollout(rows)
         if not self.args.lm_coef:
             return batch

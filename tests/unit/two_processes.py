@@ -409,7 +409,7 @@ def online(method, **changes):
 
 
 def distilled(method, teacher=None, **changes):
-    """Completions of the student, or of the data, for SSD or for a teacher of another width.
+    """Completions of the student or of the data, for SSD or by the probabilities of a teacher.
 
     Args:
         method: The method, as in the name of its trainer.
@@ -439,7 +439,7 @@ def distilled(method, teacher=None, **changes):
 
 
 def mixed(folder, out, processes):
-    """Samples of the student and its teacher, whose groups and data tokens lie on both processes."""
+    """Student and teacher sample; prompts are left out, each with its completions in the data."""
     return grpo(
         folder,
         out,
