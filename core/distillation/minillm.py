@@ -14,7 +14,7 @@ from core.collect.generation import Generated, RolloutFunction, sample
 from core.collect.metrics import Metrics, sum_and_count
 from core.collect.reward_sources import RewardSource, Tokenizers
 from core.data.best_fit import Data
-from core.distillation.completed import data_batch, data_columns
+from core.distillation.completed import DATA, data_batch, data_columns
 from core.distillation.distilling import check_completions
 from core.distillation.minillm_config import CURRENT, MiniLLMConfig
 from core.distillation.sampled_tokens import check_head, check_possible
@@ -34,6 +34,7 @@ from core.rollout.mixed import MixedEngine
 from core.shapes import BT
 from core.shards.sharding import gather_weights
 from core.trainers.grpo import GRPOTrainer
+from core.trainers.prompts import Rows
 from core.trainers.setup import resolve_settings
 from eval.errors import BadValue
 
@@ -129,9 +130,18 @@ class MiniLLMTrainer(GRPOTrainer):
             return super().further_tensors(draws, batch)
         rows = [row for draw in draws for row in draw.rows]
         columns = data_columns(rows, self.tokenizer, self.args.padding, "lm_coef=0")
-        data = {key: value.to(self.args.device) for key, value in columns.items()}
-        count = self.gather(trained_mask(data_batch(data)).sum()).sum()
-        return {**data, DATA_TOKENS: count.expand(len(rows))}
+        return {key: value.to(self.args.device) for key, value in columns.items()}
+
+    def rollout(self, rows: Rows) -> Batch:
+        """Collect a rollout and count the tokens of the data's completions of its selected rows."""
+        batch = super().rollout(rows)
+        if not self.args.lm_coef:
+            return batch
+        selected = batch.get("selected", torch.ones_like(batch["completion_mask"][:, 0]))
+        mask = DATA.format("completion_mask")
+        batch |= {mask: batch[mask] * selected.view(-1, 1, 1)}
+        count = self.count_tokens(data_batch(batch))
+        return {**batch, DATA_TOKENS: count.expand(len(selected))}
 
     def sample_from(
         self, chosen: PreTrainedModel, prompts: list[Completion], seeds: list[int]

@@ -75,7 +75,7 @@ def merged(probabilities: NV, tokens: Tensor, groups: Groups, strategy: str) -> 
 
 
 class Matches(NamedTuple):
-    """Entries that two vocabularies share, by their places (K,) in one order.
+    """Entries that two vocabularies share, by their places (K,) in the order of the second one.
 
     Attributes:
         own: Their places in the first vocabulary.
@@ -87,8 +87,12 @@ class Matches(NamedTuple):
 
 
 def matches_of(vocabulary: Mapping[str, int], other: Mapping[str, int]) -> Matches:
-    """Return the entries of two vocabularies whose texts are equal."""
-    shared = [token for token in other if token in vocabulary]
+    """Return the entries of two vocabularies whose texts are equal.
+
+    Their order, in which losses are summed, is not that of the mappings: a tokenizer returns its
+    vocabulary in another order in each process.
+    """
+    shared = sorted(vocabulary.keys() & other.keys(), key=other.__getitem__)
     own, others = (torch.tensor([x[token] for token in shared]) for x in (vocabulary, other))
     return Matches(own.long(), others.long())
 

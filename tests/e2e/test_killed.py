@@ -269,67 +269,104 @@ def test_killed_run_of_online_pairs_ends_as_a_whole_one(family, server, data, ti
     assert any(abs(row.get("rewards/margins", 0)) > 1e-3 for row in log)
 
 
+class Student(NamedTuple):
+    """A training by a teacher, and where it is killed.
+
+    Attributes:
+        family: The family.
+        teacher: A model, by its name or by its path in the folder "{}"; empty for the student.
+        settings: Further settings.
+        share: A metric whose mean is between 0 and 1 if the settings have an effect; perhaps empty.
+        plan: The phases.
+    """
+
+    family: str
+    teacher: str
+    settings: tuple[str, ...]
+    share: str
+    plan: tuple[str, ...]
+
+
+OF_TAUGHT = ("rollout", "forward", "optimizer", "log", "checkpoint", WRITE, "end of training")
+EVERY = (*TRAINING, "old checkpoint removed", WRITE, *LATER)
+STUDENTS = {
+    "on rollouts and on the data, half each": Student(
+        "gkd", "{}/teacher", (), "on_policy_fraction", OF_TAUGHT
+    ),
+    "by its moving average": Student(
+        "sdft",
+        "",
+        (
+            "num_generations=2",
+            "teacher_model_kind=ema",
+            "teacher_update_rate=0.3",
+            "distillation_topk=9",
+        ),
+        "",
+        ("rollout", "forward", "reference moves", "checkpoint", WRITE, "end of training"),
+    ),
+    "on a mixture with its teacher": Student(
+        "minillm",
+        "{}/teacher",
+        (
+            "teacher_mix_alpha=0.3",
+            "lm_coef=0.5",
+            "gamma=0.9",
+            "num_generations=2",
+            "num_iterations=2",
+            "gradient_accumulation_steps=2",
+            "heldout_every=4",
+            "max_steps=32",
+        ),
+        "sampling/importance_sampling_ratio/min",
+        EVERY,
+    ),
+    "by a teacher in other tokens": Student(
+        "gold",
+        "pocket-base",
+        (
+            "use_uld_loss=true",
+            "uld_use_hybrid_loss=true",
+            "uld_crossentropy_weight=0.5",
+            "gradient_accumulation_steps=2",
+            "heldout_every=4",
+            "max_steps=32",
+        ),
+        "on_policy_fraction",
+        EVERY,
+    ),
+}
 TAUGHT = """
 from core.paper import Paper
 
 PAPER = Paper(
-    slug="taught", title="", arxiv="", family="gkd", model="", data="", benchmarks=("gsm8k",),
-    arms={{"taught": {{"roles": {{"teacher": "{teacher}"}}}}}}, claims=(),
+    slug="taught", title="", arxiv="", family="{family}", model="", data="", benchmarks=("gsm8k",),
+    arms={{"taught": {arm}}}, claims=(),
 )
 """
 
 
 @pytest.mark.long
-def test_killed_run_of_a_student_ends_as_a_whole_one(server, data, tiny_model, tmp_path):
-    """Train a student on its own rollouts and on the data's, half each."""
-    teacher = AutoModelForCausalLM.from_pretrained(tiny_model)
+@pytest.mark.parametrize("case", STUDENTS)
+def test_killed_run_of_a_student_ends_as_a_whole_one(case, server, data, tiny_model, tmp_path):
+    student = STUDENTS[case]
+    other = AutoModelForCausalLM.from_pretrained(tiny_model)
     with torch.no_grad():
-        teacher.get_input_embeddings().weight.mul_(1.5)
-    teacher.save_pretrained(tmp_path / "teacher")
+        other.get_input_embeddings().weight.mul_(1.5)
+    other.save_pretrained(tmp_path / "teacher")
+    arm = {"roles": {"teacher": student.teacher.format(tmp_path)}} if student.teacher else {}
     paper, file = tmp_path / "taught.py", tmp_path / "answers.jsonl"
-    paper.write_text(TAUGHT.format(teacher=tmp_path / "teacher"))
+    paper.write_text(TAUGHT.format(family=student.family, arm=arm))
     rows = [{"prompt": f"{i}+{i}=?", "completion": f"{2 * i}", "answer": "4"} for i in range(40)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = changed(OF_PAIRS, "max_steps=16", "max_completion_length=12", "heldout_problems=2")
-    asked = ("one", paper, "--arm", "taught", "--seed", 0, f"model={tiny_model}", *settings)
-    plan = ("rollout", "forward", "optimizer", "log", "checkpoint", WRITE, "end of training")
+    short = changed(OF_PAIRS, "max_steps=16", "max_completion_length=12", "heldout_problems=2")
+    settings = changed(short, f"data={file}", f"model={tiny_model}", *student.settings)
+    asked = ("one", paper, "--arm", "taught", "--seed", 0, *settings)
     env = {"REPRO_DATA": str(data)}
-    asked = (*asked, f"data={file}")
-    log = check_kills(server, tmp_path, asked, env, plan, Random("taught"), whole_steps=2)
-    shares = {row["on_policy_fraction"] for row in log if "on_policy_fraction" in row}
-    assert 0 < sum(shares) / len(shares) < 1
-
-
-SELF_TAUGHT = """
-from core.paper import Paper
-
-PAPER = Paper(
-    slug="self-taught", title="", arxiv="", family="sdft", model="", data="",
-    benchmarks=("gsm8k",), arms={{"taught": {{}}}}, claims=(),
-)
-"""
-
-
-@pytest.mark.long
-def test_killed_run_of_a_moving_teacher_ends_as_a_whole_one(server, data, tiny_model, tmp_path):
-    """The average of the student that teaches it is in the checkpoint."""
-    paper, file = tmp_path / "taught.py", tmp_path / "answers.jsonl"
-    paper.write_text(SELF_TAUGHT.format())
-    rows = [{"prompt": f"{i}+{i}=?", "completion": f"{2 * i}", "answer": "4"} for i in range(40)]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    own = ("teacher_model_kind=ema", "teacher_update_rate=0.3", "distillation_topk=9")
-    settings = changed(
-        (*OF_PAIRS, "num_generations=2"),
-        "max_steps=16",
-        "max_completion_length=12",
-        "heldout_problems=2",
-        *own,
-    )
-    asked = ("one", paper, "--arm", "taught", "--seed", 0, f"model={tiny_model}", *settings)
-    plan = ("rollout", "forward", "reference moves", "checkpoint", WRITE, "end of training")
-    env = {"REPRO_DATA": str(data)}
-    asked = (*asked, f"data={file}")
-    check_kills(server, tmp_path, asked, env, plan, Random("self-taught"), whole_steps=1)
+    log = check_kills(server, tmp_path, asked, env, student.plan, Random(case), whole_steps=1)
+    if student.share:
+        shares = [row[student.share] for row in log if student.share in row]
+        assert 0 < sum(shares) / len(shares) < 1
 
 
 def check_wandb(root, log):

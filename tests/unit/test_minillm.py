@@ -213,6 +213,19 @@ def test_a_mixture_is_not_sampled_in_evaluation(make):
     assert ours == pytest.approx(theirs, rel=1e-5)
 
 
+def stated_likelihood(model, tokenizer, *pairs):
+    """The mean cross-entropy of the tokens of completions, one completion at a time."""
+    losses = []
+    for pair in pairs:
+        prompt, answer = tokenizer(list(pair))["input_ids"]
+        ids = [*answer, tokenizer.eos_token_id]
+        with torch.no_grad():
+            logits = model(torch.tensor([[*prompt, *ids]])).logits
+        logps = logits[0, len(prompt) - 1 : -1].log_softmax(-1)
+        losses += (-logps[range(len(ids)), ids]).tolist()
+    return sum(losses) / len(losses)
+
+
 def test_the_cross_entropy_is_of_the_data_and_of_all_its_tokens(make, build_llama, tiny_tokenizer):
     data = Dataset.from_dict({"prompt": ["1+1=", "2+2="] * 4, "completion": ["2", "4444"] * 4})
     settings = {"max_steps": 1, "data": data, "shuffle_dataset": False}
@@ -220,19 +233,36 @@ def test_the_cross_entropy_is_of_the_data_and_of_all_its_tokens(make, build_llam
     plain.train()
     trainer = make(lm_coef=0.3, **settings)
     trainer.train()
-    texts = tiny_tokenizer(["1+1=", "2", "2+2=", "4444"])["input_ids"]
-    losses = []
-    for prompt, answer in (texts[:2], texts[2:]):
-        ids = [*answer, tiny_tokenizer.eos_token_id]
-        with torch.no_grad():
-            logits = build_llama()(torch.tensor([[*prompt, *ids]])).logits
-        logps = logits[0, len(prompt) - 1 : -1].log_softmax(-1)
-        losses += (-logps[range(len(ids)), ids]).tolist()
-    mean = sum(losses) / len(losses)
+    mean = stated_likelihood(build_llama(), tiny_tokenizer, ("1+1=", "2"), ("2+2=", "4444"))
     assert logs(trainer, "lm_loss") == [pytest.approx(mean, rel=1e-5)]
     assert logs(plain, "lm_loss") == []
     gap = logs(trainer, "loss")[0] - logs(plain, "loss")[0]
     assert gap == pytest.approx(0.3 * mean, rel=1e-4)
+
+
+def test_rows_that_fill_micro_batches_have_no_cross_entropy(make, build_llama, tiny_tokenizer):
+    """Three of four prompts are selected, whose six rows are no multiple of four micro-batches."""
+    pairs = [("1+1=", "2"), ("2+2=", "4444"), ("3+3=", "66"), ("4+4=", "888888")]
+    data = Dataset.from_list([{"prompt": p, "completion": c} for p, c in pairs])
+
+    def all_but_the_last(prompts, **_):
+        return [float(p != pairs[-1][0] and i % 2) for i, p in enumerate(prompts)]
+
+    settings = {
+        "data": data,
+        "reward_funcs": all_but_the_last,
+        "num_generations": 2,
+        "rollout_selection": "varied",
+        "max_steps": 1,
+        "per_device_train_batch_size": 2,
+        "gradient_accumulation_steps": 4,
+    }
+    trainers = [make(lm_coef=weight, **settings) for weight in (0.3, 0.0)]
+    for trainer in trainers:
+        trainer.train()
+    (with_it,), (without,) = (logs(trainer, "loss") for trainer in trainers)
+    mean = stated_likelihood(build_llama(), tiny_tokenizer, *pairs[:-1])
+    assert with_it - without == pytest.approx(0.3 * mean, rel=1e-4)
 
 
 def test_a_resumed_training_reads_the_data_it_would_have_read(make, tmp_path):

@@ -42,6 +42,8 @@ from core.shards.sharding import gather_weights, without_weights
 from core.spread.launch import CONFIGS
 
 PARTS = ("prompt", "completion")
+OTHER_WIDTH = "{}/teacher"  # in the folder of the models
+ACROSS = {"use_uld_loss": True, "uld_use_hybrid_loss": True, "uld_crossentropy_weight": 0.5}
 
 
 def save_models(folder, build_llama, tokenizer, **changes):
@@ -68,6 +70,21 @@ def completion_of_its_place(lengths):
         }
 
     return rollout
+
+
+def played(method, lengths):
+    """Return a trainer whose completions depend on their prompts and their places alone."""
+
+    class Played(getattr(core, f"{method}Trainer")):
+        def generate(self, rows):
+            return call_rollout(completion_of_its_place(lengths), self.tokenizer, rows, self)
+
+    return Played
+
+
+def worked(n):
+    """Return prompts with completions of one and two symbols."""
+    return sums(n).add_column("completion", [f"{2 * i}" for i in range(n)])
 
 
 def some_alike(prompts, completion_ids, **keywords):
@@ -369,13 +386,8 @@ def scoring(method, loader, labels, **changes):
 def online(method, **changes):
     """Pairs of completions, whole on each process, and a reference that is given."""
 
-    class Played(getattr(core, f"{method}Trainer")):
-        def generate(self, rows):
-            rollout = completion_of_its_place([1, 3, 9])
-            return call_rollout(rollout, self.tokenizer, rows, self)
-
     def build(folder, out, processes):
-        return Played(
+        return played(method, [1, 3, 9])(
             model=AutoModelForCausalLM.from_pretrained(folder),
             ref_model=AutoModelForCausalLM.from_pretrained(folder),
             reward_funcs=spread_reward,
@@ -396,62 +408,57 @@ def online(method, **changes):
     return build
 
 
-def distilled(folder, out, processes):
-    """The policy's own completions, of which some are left out."""
+def distilled(method, teacher=None, **changes):
+    """Completions of the student or of the data, for SSD or by the probabilities of a teacher.
 
-    class Played(core.SSDTrainer):
-        def generate(self, rows):
-            rollout = completion_of_its_place([3, 10, 12, 15])
-            return call_rollout(rollout, self.tokenizer, rows, self)
+    Args:
+        method: The method, as in the name of its trainer.
+        teacher: A model, by its name or by its path in the folder "{}".
+        changes: Further settings.
+    """
 
-    return Played(
-        model=AutoModelForCausalLM.from_pretrained(folder),
-        args=core.SSDConfig(
-            output_dir=str(out),
-            per_device_train_batch_size=4 // processes,
-            learning_rate=1e-3,
-            num_train_epochs=2,
-            adam_epsilon=1e-3,
-            max_completion_length=12,
-            **QUIET,
-        ),
-        train_dataset=sums(8),
-        processing_class=AutoTokenizer.from_pretrained(folder),
-    )
+    def build(folder, out, processes):
+        roles = {} if teacher is None else {"teacher_model": teacher.format(folder)}
+        return played(method, [3, 10, 12, 15])(
+            model=AutoModelForCausalLM.from_pretrained(folder),
+            **roles,
+            args=getattr(core, f"{method}Config")(
+                output_dir=str(out),
+                per_device_train_batch_size=4 // processes,
+                learning_rate=1e-3,
+                num_train_epochs=2,
+                adam_epsilon=1e-3,
+                **QUIET,
+                **changes,
+            ),
+            train_dataset=worked(8),
+            processing_class=AutoTokenizer.from_pretrained(folder),
+        )
+
+    return build
 
 
-def taught(folder, out, processes):
-    """Completions are trained on by a teacher of another width, which is shared as a reference."""
-
-    class Played(core.GKDTrainer):
-        def generate(self, rows):
-            rollout = completion_of_its_place([3, 10, 12, 15])
-            return call_rollout(rollout, self.tokenizer, rows, self)
-
-    return Played(
-        model=AutoModelForCausalLM.from_pretrained(folder),
-        teacher_model=str(folder / "teacher"),
-        args=core.GKDConfig(
-            output_dir=str(out),
-            per_device_train_batch_size=4 // processes,
-            learning_rate=1e-3,
-            num_train_epochs=2,
-            adam_epsilon=1e-3,
-            lmbda=1.0,
-            **QUIET,
-        ),
-        train_dataset=sums(8),
-        processing_class=AutoTokenizer.from_pretrained(folder),
+def mixed(folder, out, processes):
+    """Student and teacher sample; prompts are left out, each with its completions in the data."""
+    return grpo(
+        folder,
+        out,
+        processes,
+        kind=core.MiniLLMTrainer,
+        reward=some_alike,
+        rows=worked(8),
+        teacher_model_name_or_path=str(folder / "teacher"),
+        teacher_mix_alpha=0.3,
+        scale_rewards="batch",
+        lm_coef=0.5,
+        gamma=0.9,
+        rollout_selection="varied",
+        gradient_accumulation_steps=2,
     )
 
 
 def hinted(folder, out, processes):
     """A group lies on both processes, and a moving teacher is shown what either sampled."""
-
-    class Played(core.SDPOTrainer):
-        def generate(self, rows):
-            rollout = completion_of_its_place([3, 10])
-            return call_rollout(rollout, self.tokenizer, rows, self)
 
     def is_short(completion_ids, **_):
         return [float(len(ids) < 6) for ids in completion_ids]
@@ -459,7 +466,7 @@ def hinted(folder, out, processes):
     def count(completions, **_):
         return [f"{len(text)} signs" if len(text) > 6 else None for text in completions]
 
-    return Played(
+    return played("SDPO", [3, 10])(
         model=AutoModelForCausalLM.from_pretrained(folder),
         reward_funcs=is_short,
         args=core.SDPOConfig(
@@ -480,8 +487,10 @@ def hinted(folder, out, processes):
 CASES = {
     "sft": sft,
     "averaged": averaged,
-    "distilled": distilled,
-    "taught": taught,
+    "distilled": distilled("SSD", max_completion_length=12),
+    "taught": distilled("GKD", OTHER_WIDTH, lmbda=1.0),
+    "in other tokens": distilled("GOLD", "pocket-base", **ACROSS),
+    "mixed": mixed,
     "hinted": hinted,
     "dpo": of_pairs("DPO"),
     "aot": of_pairs("DPO", loss_type=["aot", "aot_unpaired", "sft"], **WHOLE_STEPS),
