@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import add, floordiv, mod, mul, sub
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 APPLY = {"+": add, "-": sub, "*": mul, "/": floordiv, "%": mod}
 Value: TypeAlias = int | Fraction
@@ -12,23 +12,20 @@ Cue: TypeAlias = tuple[str | int, ...]  # the context of a decision
 Operand: TypeAlias = "int | StepResult"
 
 
-@dataclass(frozen=True)
-class StepResult:
+class StepResult(NamedTuple):
     """A reference to the result of an earlier step, by the index of that step."""
 
     step: int
 
 
-@dataclass(frozen=True)
-class Distractor:
+class Distractor(NamedTuple):
     """An irrelevant number beside an event, with the kind of its sentence."""
 
     kind: int
     amount: int
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """An operation: `first operator second`; "over" makes a fraction in lowest terms.
 
     `cue` is the context in which the operation has to be inferred from the text, empty if the text

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import NamedTuple
 
 from eval.pocket.draft import Draft
 from eval.pocket.phrases import EVENTS, PHRASES, RELATIONS, Phrases
@@ -24,8 +25,7 @@ class Difficulty:
     distractors: float = 0.4  # share of stories with a number that is not needed
 
 
-@dataclass(frozen=True, kw_only=True)
-class Event:
+class Event(NamedTuple):
     """An event: the index of its phrase and its amount, in pairs or sets if `unit` is 2 or 3."""
 
     phrase: int
