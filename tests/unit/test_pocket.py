@@ -78,7 +78,7 @@ def test_words_and_distractors_change_no_form(made, seed):
     other = replace(made, write_question=lambda: f"told anew {seed}")
     assert other.form == made.form
     lure = Distractor(seed % 4, 2 + seed % 8)
-    plain = Plan(tuple(replace(step, distractor=lure) for step in made.plan.steps))
+    plain = Plan(tuple(step._replace(distractor=lure) for step in made.plan.steps))
     assert plain.form == made.plan.form
 
 
