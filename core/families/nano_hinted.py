@@ -1,7 +1,7 @@
 """Regimes of the nano worlds of self-distillation, and the trainings of their starting models.
 
-Steps and rates were chosen on seeds 100 and 101. A start reaches its target at the end of its
-training.
+Steps and rates were chosen on seeds 100 and 101, the steps of starts that read demonstrations of
+another skill on 102 to 106. A start reaches its target at the end of its training.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from core.families.nano_tuning import REWARDED
 from core.rewards import FirstWrongStep
 from eval.nano.hinted_sums import NEW, PREFIX, HintedSums
 
-STEPS = 600
+STYLE_STEPS = 1500
 LONGEST = HintedSums(PREFIX).max_tokens
 
 
-def hinted_start(suite: str, kind: str) -> Settings:
+def hinted_start(suite: str, kind: str, steps: int) -> Settings:
     """Return the training of a starting model on prompts with and without hints.
 
     Its hints need not be right, so that few of its answers are.
@@ -23,8 +23,9 @@ def hinted_start(suite: str, kind: str) -> Settings:
     Args:
         suite: Name of the benchmark.
         kind: Kind of its demonstrations.
+        steps: Updates of the training.
     """
-    taught = start(suite, target=5, every=STEPS, steps=STEPS, batch=64, tokens=LONGEST)
+    taught = start(suite, target=5, every=steps, steps=steps, batch=64, tokens=LONGEST)
     return {
         **taught,
         "data": f"{suite}-{kind}",
@@ -87,9 +88,9 @@ REGIMES: Mapping[str, Mapping[str, Settings]] = {
 }
 STARTS: Mapping[str, Mapping[str, Settings]] = {
     "hinted": {
-        "hinted-start": hinted_start(f"{PREFIX}-mixed", "demonstrations"),
-        STYLE_START: hinted_start(f"{NEW}-mixed", "demonstrations"),
+        "hinted-start": hinted_start(f"{PREFIX}-mixed", "demonstrations", 600),
+        STYLE_START: hinted_start(f"{NEW}-mixed", "demonstrations", STYLE_STEPS),
         # It has learnt that hints say nothing.
-        "hinted-style-blind": hinted_start(f"{NEW}-mixed", "ignored"),
+        "hinted-style-blind": hinted_start(f"{NEW}-mixed", "ignored", STYLE_STEPS),
     }
 }
