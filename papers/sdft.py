@@ -19,10 +19,10 @@ Where the sources disagree, and what is not the paper's here:
 - The divergence of the start with a demonstration from the start without is the loss of the first
   step where the teacher samples and the forward KL is trained.
 - A start that cannot use demonstrations has learnt that what stands before a prompt says nothing.
-- Starts have 1,500 updates. With 600, the starts of seeds 20 to 23 copied 67, 88, 93 and 93 % of the
-  demonstrations, below the bound of 90 in the mean, so that all claims were inert there. Further
-  seeds, which are not judged, copied 76 and 98 % after 600 updates, 93 to 98 after 1,000, where one
-  start of four had learnt little, and that one 99, another 97 after 1,500. The seeds are the same.
+- Starts have 1,500 updates. With 600, those of seeds 20 to 23 copied 67, 88, 93 and 93 % of the
+  demonstrations, in the mean below the bound of 90, so that all claims were inert. Other seeds,
+  which are not judged, copied 76 and 98 % after 600 updates, 93 to 98 after 1,000, where one of 4
+  had learnt little, and that one 99, another 97 after 1,500. The judged seeds are the same.
 """
 
 from core.claims import (
