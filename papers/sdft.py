@@ -19,6 +19,9 @@ Where the sources disagree, and what is not the paper's here:
 - The divergence of the start with a demonstration from the start without is the loss of the first
   step where the teacher samples and the forward KL is trained.
 - A start that cannot use demonstrations has learnt that what stands before a prompt says nothing.
+- Most of the smaller drift is one of style: on seeds 20 to 23 SDFT ends 0.3 to 1.5 nats a token
+  from its start with 20 to 74 % of the new skill, SFT on experts 6.7 to 9.3 with 0 to 100 %, and
+  SFT on the same answers in the start's own style 1.3 to 1.8 with all of it.
 - Starts have 1,500 updates. With 600, those of seeds 20 to 23 copied 67, 88, 93 and 93 % of the
   demonstrations, in the mean below the bound of 90, so that all claims were inert. Other seeds,
   which are not judged, copied 76 and 98 % after 600 updates, 93 to 98 after 1,000, where one of 4
