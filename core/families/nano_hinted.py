@@ -1,7 +1,7 @@
 """Regimes of the nano worlds of self-distillation, and the trainings of their starting models.
 
 Steps and rates were chosen on seeds 100 and 101, the steps of starts that read demonstrations of
-another skill on 102 to 106. A start reaches its target at the end of its training.
+another skill on 102 to 108. A start reaches its target at the end of its training.
 """
 
 from collections.abc import Mapping
