@@ -7,7 +7,7 @@ from time import process_time
 
 import pytest
 
-from eval.grading import grade
+from eval.grading import grade, numerals, quantities, scales
 from eval.grading.chinese import HAN, WORDS
 
 MOST_S = 0.05  # processor time of one text
@@ -18,6 +18,12 @@ FORMATS = (
     "[THINK] ◁think▷ <answer> <|channel|>final assistantfinal <|begin_of_ \\boxed{} \\boxed{answer}"
 )
 NUMBERS = "2万 3千 1,500 ২ লাখ টাকা พัน ドル \\setminus \\ne 半"
+REMEMBERING = [
+    function
+    for module in (numerals, quantities, scales)
+    for function in vars(module).values()
+    if hasattr(function, "cache_clear")
+]
 ALL_PIECES = [*PIECES, *FORMATS.split(), *NUMBERS.split()]
 
 
@@ -29,11 +35,19 @@ def no_collection():
     gc.enable()
 
 
+def seconds_of(text: str, language: str) -> float:
+    """Return the processor time of grading a text that nothing is remembered of."""
+    for function in REMEMBERING:
+        function.cache_clear()
+    start = process_time()
+    grade(text, "5", language)
+    return process_time() - start
+
+
 def test_a_sentence_with_one_foreign_letter_and_one_number_has_a_verdict():
     text = "\\boxed{the number of remaining apples inside Mary’s basket is 5}"
-    start = process_time()
     assert grade(text, "5").correct in (True, False)
-    assert process_time() - start < MOST_S
+    assert min(seconds_of(text, "en") for _ in range(3)) < MOST_S
 
 
 def test_words_around_a_number_are_those_that_a_choice_of_ways_reads():
@@ -47,7 +61,10 @@ def test_words_around_a_number_are_those_that_a_choice_of_ways_reads():
 
 @pytest.mark.long
 def test_twenty_thousand_hostile_texts_are_graded_within_a_bound_each():
-    """Runs of pieces that patterns repeat, mixed scripts and open braces, up to 100 kB."""
+    """Runs of pieces that patterns repeat, mixed scripts and open braces, up to 100 kB.
+
+    What a machine adds to one call is no part of a text's time: a text is slow if three calls are.
+    """
     grade(r"\boxed{\sqrt{9}}", "3")  # starts the worker, which is no part of a verdict
     chosen = random.Random(0)
     sizes = [*[100] * 19_400, *[3_000] * 560, *[100_000] * 40]
@@ -55,8 +72,8 @@ def test_twenty_thousand_hostile_texts_are_graded_within_a_bound_each():
     for size in sizes:
         unit = "".join(chosen.choices(ALL_PIECES, k=chosen.randint(1, 4)))
         text = unit * (size // len(unit) + 1) + chosen.choice(["", "’5", " 5", "}"])
-        start = process_time()
-        grade(text, "5", chosen.choice(["en", "zh", "fr", "ru"]))
-        if (seconds := process_time() - start) > MOST_S * max(1, size / 20_000):
+        language = chosen.choice(["en", "zh", "fr", "ru"])
+        bound = MOST_S * max(1, size / 20_000)
+        if all((seconds := seconds_of(text, language)) > bound for _ in range(3)):
             slow.append((round(seconds, 3), size, unit))
     assert not slow
