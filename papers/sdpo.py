@@ -13,8 +13,8 @@ Where the sources disagree, and what is not the paper's here:
   group, or the right sums through the first wrong one, before the prompt: TRL's templates can
   write it there, and their words are none that the model knows. The divergence is the reverse KL
   over the whole vocabulary of 66 tokens, so that no bucket is left.
-- The third level of credit, one advantage of a whole answer by the teacher, is no loss of TRL's
-  trainer and is not run; GRPO, whose advantage is the reward's, is no measure of it.
+- The third level of credit is the mean of log S - log T over an answer as the advantage of each of
+  its tokens: `distillation_mode="sampled_completion"`, which TRL has not.
 """
 
 from core.claims import (
@@ -97,6 +97,7 @@ PAPER = Paper(
     arms={
         "sdpo": {"at": {"cpu": SIBLING}},
         "sampled-token": in_regime(WORLD, distillation_mode="sampled_token", **SIBLING),
+        "one-advantage": in_regime(WORLD, distillation_mode="sampled_completion", **SIBLING),
         "live": in_regime(WORLD, teacher_model_kind="live", **SIBLING),
         "feedback": in_regime(WORLD, rate_factors=(1 / 3, 1.0, 3.0), **FEEDBACK),
         "grpo": {"family": "grpo", **in_regime(WORLD)},
@@ -179,8 +180,13 @@ PAPER = Paper(
         ),
         Claim(
             "sdpo-credit-level",
-            "Trained by whole distributions more samples are right than trained by sampled tokens.",
-            SOLVED.of("sdpo") > SOLVED.of("sampled-token"),
+            "Trained by whole distributions more samples are right than by sampled tokens, and by "
+            "these more than by one advantage for an answer.",
+            least(
+                SOLVED.of("sdpo") - SOLVED.of("sampled-token"),
+                SOLVED.of("sampled-token") - SOLVED.of("one-advantage"),
+            )
+            > 0,
             mechanism="distillation",
             acts=READS_HINTS,
             expects=Expected(effect=12.9, spread=4.0),

@@ -10,25 +10,37 @@ from torch import Tensor
 
 from core.distillation.divergence_config import MEANS
 from core.losses.divergence import check_top_k, divergence, on_top_k, sampled_reverse_kl
+from core.losses.masked import masked_mean
 from core.option import choice, option
-from core.shapes import NV, N
+from core.shapes import BT, NV, Mask, N
 from eval.errors import BadValue
 
 SERVER = "the teacher is computed in this process"
 
 
 class Mode(NamedTuple):
-    """A row of `MODES`: the loss of each token from log-probabilities of both models."""
+    """A row of `MODES`: the loss of each token from log-probabilities of both models.
+
+    If it is `of_completion`, `of` is an advantage instead: each token's loss is its
+    log-probability times the mean of a completion.
+    """
 
     of: "Callable[[NV, NV, Tensor, OwnTeacherConfig], N]"
     doc: str
     parameters: tuple[str, ...] = ()
+    of_completion: bool = False
 
 
 def sampled_token(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacherConfig") -> N:  # noqa: ARG001 - a table row
     """Return `sampled_reverse_kl` of the sampled tokens."""
     own, other = (x.gather(-1, tokens[:, None])[:, 0] for x in (logps, teacher_logps))
     return sampled_reverse_kl(own, other)
+
+
+def sampled_completion(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacherConfig") -> N:  # noqa: ARG001 - as above
+    """Return log S - log T of the sampled tokens, without a gradient."""
+    own, other = (x.gather(-1, tokens[:, None])[:, 0] for x in (logps, teacher_logps))
+    return (own - other).detach()
 
 
 def topk_logits(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacherConfig") -> N:  # noqa: ARG001 - as above
@@ -45,6 +57,12 @@ def full_logits(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacherC
 
 MODES = {
     "sampled_token": Mode(sampled_token, "the reverse KL by the sampled token"),
+    "sampled_completion": Mode(
+        sampled_completion,
+        "the mean of log S - log T over a completion times the log-probability of each token, "
+        "which TRL has not",
+        of_completion=True,
+    ),
     "topk_logits": Mode(
         topk_logits,
         "a divergence on the student's most likely tokens",
@@ -52,6 +70,7 @@ MODES = {
     ),
     "full_logits": Mode(full_logits, "a divergence over the vocabulary"),
 }
+SAMPLED = ("sampled_token", "sampled_completion")  # which read the student's sampled tokens alone
 
 
 def self_measure(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacherConfig") -> Tensor:
@@ -61,6 +80,13 @@ def self_measure(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacher
     own = logps.gather(-1, tokens[:, None])[:, 0]
     apart = MODES[args.distillation_mode].of(logps, teacher_logps, tokens, args)
     return torch.stack([entropy_of(logps), apart, own], dim=-1)
+
+
+def token_losses(apart: BT, logps: BT, mask: Mask, args: "OwnTeacherConfig") -> BT:
+    """Return the loss of each token, of what its mode says of it and of its log-probability."""
+    if not MODES[args.distillation_mode].of_completion:
+        return apart
+    return masked_mean(apart, mask).unsqueeze(1) * logps
 
 
 class Kind(NamedTuple):
@@ -137,9 +163,9 @@ class OwnTeacherConfig:
         self.refuse_idle("distillation_mode", MODES)
         self.refuse_idle("teacher_model_kind", KINDS)
         alpha, mode = self.distillation_alpha, self.distillation_mode
-        if mode == "sampled_token" and alpha != 1:
+        if mode in SAMPLED and alpha != 1:
             raise BadValue(
-                f"distillation_mode='sampled_token' with distillation_alpha={alpha!r}: sampled "
+                f"distillation_mode={mode!r} with distillation_alpha={alpha!r}: sampled "
                 "tokens give the reverse KL; set distillation_alpha=1.0 or another mode"
             )
         if mode == "topk_logits" and self.distillation_topk is None:

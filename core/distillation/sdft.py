@@ -16,10 +16,10 @@ from core.data.streams import columns_of, is_stream
 from core.distillation.distilling import OLD, DistillingTrainer, each_dataset
 from core.distillation.hints import CONTEXT, rewritten, teacher_prompts
 from core.distillation.own_teacher import OwnTeacher
-from core.distillation.own_teacher_config import self_measure
+from core.distillation.own_teacher_config import self_measure, token_losses
 from core.distillation.sdft_config import SDFTConfig
 from core.distillation.teacher import TeacherSource
-from core.forward.batches import Batch
+from core.forward.batches import Batch, trained_mask
 from core.losses.token_weights import clipped_ratio
 from core.rewards.completions import Completion, completion_text
 from core.shapes import BT
@@ -132,8 +132,9 @@ class SDFTTrainer(DistillingTrainer):
 
     def token_losses(self, numbers: Tensor, inputs: Batch) -> BT:
         """Return the loss of each token, weighted by its ratio to the sampling student."""
-        limit = self.args.distillation_is_clip
-        return numbers[..., 1] * clipped_ratio(numbers[..., 2], inputs.get(OLD), limit)
+        _, apart, own = numbers.unbind(-1)
+        ratio = clipped_ratio(own, inputs.get(OLD), self.args.distillation_is_clip)
+        return token_losses(apart, own, trained_mask(inputs), self.args) * ratio
 
     def loss_names(self, inputs: Batch) -> tuple[str, ...]:  # noqa: ARG002 - there is one source
         """Return the names under which the mean loss of a token is logged, those of TRL."""

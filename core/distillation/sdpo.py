@@ -23,7 +23,7 @@ from core.distillation.distilling import OLD
 from core.distillation.divergence_config import MEANS
 from core.distillation.hints import CONTEXT, rewritten, teacher_prompts
 from core.distillation.own_teacher import OwnTeacher
-from core.distillation.own_teacher_config import self_measure
+from core.distillation.own_teacher_config import self_measure, token_losses
 from core.distillation.sdpo_config import SDPOConfig
 from core.forward.batches import Batch, as_rollout, for_teacher, trained_mask
 from core.forward.two_heads import token_numbers
@@ -190,8 +190,9 @@ class SDPOTrainer(GRPOTrainer):
                 model, teacher, inputs, for_teacher(inputs), temperature, measure
             )
         entropy, apart, own = numbers.unbind(-1)
-        losses = apart * clipped_ratio(own, inputs.get(OLD), args.distillation_is_clip)
         mask = trained_mask(inputs) * inputs[HINTED].unsqueeze(1)
+        ratio = clipped_ratio(own, inputs.get(OLD), args.distillation_is_clip)
+        losses = token_losses(apart, own, mask, args) * ratio
         distilled = MEANS[args.normalize].mean(losses, mask, scale)
         total = sum_and_count(losses.detach().double(), mask)
         named = dict.fromkeys(LOSSES, total)

@@ -3,14 +3,26 @@
 from math import log
 
 import pytest
+import torch
 from law_mutants import holds, laws_of, survivors
 
+from core import SDPOConfig
+from core.distillation.own_teacher_config import token_losses
 from core.laws.distilled_tokens import end_weights, hinted_gradient, rises
 from core.laws.divergence_estimators import mean_divergence, mean_errors, variances
 from core.laws.gaussian_students import entropy, overestimated_mass, student, teacher_logp
 from core.laws.house import LAWS as HOUSE
 from core.laws.logit_transport import merge_errors, permutation_changes, swapped
-from core.laws.sequence_kl import gradient_errors, gradients, variance_ratios
+from core.laws.sequence_kl import (
+    LENGTH,
+    SEQUENCES,
+    gradient_errors,
+    gradients,
+    policies,
+    prefixes,
+    sequence_gradients,
+    variance_ratios,
+)
 from core.laws.stopping import REWARD, STOP, advantage_of_going_on, push
 
 PAPERS = ("gkd", "on-policy-distillation", "gold", "minillm", "sdpo", "sdft", "iw-opd")
@@ -57,6 +69,19 @@ def test_the_token_loss_has_another_gradient_than_the_kl_of_sequences():
     assert min(gradient_errors("token")) > 0.05
     chances = gradients("reinforce")[1]
     assert chances.sum(1).tolist() == pytest.approx([1.0] * len(chances))
+
+
+def test_one_advantage_of_a_completion_has_the_gradient_of_the_kl_of_sequences():
+    """That of a sampled token has the gradient of the KL at each prefix alone."""
+    logits, teacher = policies()
+    args = SDPOConfig(distillation_mode="sampled_completion", report_to="none", use_cpu=True)
+    logps, other = (x.log_softmax(-1)[:, prefixes(), SEQUENCES] for x in (logits, teacher))
+    sampled = (logps.flatten(0, 1), other.flatten(0, 1))
+    losses = token_losses((sampled[0] - sampled[1]).detach(), sampled[0], torch.ones(3), args)
+    chances = logps.detach().sum(-1).exp()
+    expected = LENGTH * (chances.flatten() * losses.sum(-1)).sum()
+    (gradient,) = torch.autograd.grad(expected, logits)
+    torch.testing.assert_close(gradient.flatten(1), sequence_gradients())
 
 
 def test_the_single_step_lowers_most_variances_and_not_all():

@@ -15,7 +15,7 @@ from core.collect.feedback import call_feedback
 from core.collect.reward_calls import Samples
 from core.distillation.demonstrations import Hint, hints_of, prompt_with, without_thoughts
 from core.distillation.hints import rewritten
-from core.distillation.own_teacher_config import self_measure
+from core.distillation.own_teacher_config import self_measure, token_losses
 from core.errors import RewardError
 from core.forward.batches import TEACHER_KEYS, for_teacher, token_batch, trim
 from core.losses.token_weights import clipped_ratio
@@ -25,7 +25,9 @@ from eval.errors import BadValue
 
 SAME = {"teacher_prompt_template": "{prompt}{privileged_context}"}  # with contexts that are empty
 FULL = {"distillation_mode": "full_logits"}
+SHARED = {"distillation_mode": "sampled_completion"}
 REVERSE = {**FULL, "distillation_alpha": 1.0}
+MODES = {"divergence": REVERSE, "advantage of a completion": REVERSE | SHARED}
 FAILS = {"reward_funcs": lambda completions, **_: [0.0] * len(completions)}
 FIRST = {"reward_funcs": lambda completions, **_: [1.0] + [0.0] * (len(completions) - 1)}
 
@@ -61,7 +63,7 @@ def make(build_llama, tiny_tokenizer, tmp_path):
 
 
 def measured_at(batch, args, student, teacher):
-    """The numbers of all tokens of a rollout, one completion at a time."""
+    """The losses of all tokens of a rollout, one completion at a time."""
     found = []
     for i, count in enumerate(batch["completion_mask"].sum(1).tolist()):
         pair = []
@@ -70,15 +72,19 @@ def measured_at(batch, args, student, teacher):
             ids = torch.cat([prompt, rows["completion_ids"][i, :count]])[None]
             logits = model.eval()(ids).logits[0, len(prompt) - 1 : -1] / args.temperature
             pair.append(logits.log_softmax(-1))
-        found.append(self_measure(*pair, batch["completion_ids"][i, :count], args)[:, 1])
+        _, apart, own = self_measure(*pair, batch["completion_ids"][i, :count], args).T
+        found.append(token_losses(apart[None], own[None], torch.ones(1, count), args)[0])
     return found
 
 
 @pytest.mark.parametrize("name", ["SDFT", "SDPO"])
 @pytest.mark.parametrize("normalize", ["sequence", "token"])
-def test_the_loss_is_the_mean_divergence_behind_both_prompts(name, normalize, make, build_llama):
+@pytest.mark.parametrize("mode", MODES)
+def test_the_loss_is_the_mean_over_tokens_behind_both_prompts(
+    name, normalize, mode, make, build_llama
+):
     batches = []
-    trainer = make(name, batches=batches, max_steps=1, normalize=normalize)
+    trainer = make(name, batches=batches, max_steps=1, normalize=normalize, **MODES[mode])
     trainer.train()
     (batch,) = batches
     with torch.no_grad():
@@ -94,7 +100,7 @@ def test_the_loss_is_the_mean_divergence_behind_both_prompts(name, normalize, ma
         if normalize == "token"
         else torch.stack([x.mean() for x in rows]).mean()
     )
-    assert expected > 0.01
+    assert abs(expected) > 0.01
     assert trainer.state.log_history[0]["loss"] == pytest.approx(expected.item(), rel=1e-4)
 
 
@@ -186,7 +192,8 @@ SPLITS = ((8, 1), (4, 2), (2, 4))
 
 @pytest.mark.parametrize("normalize", ["sequence", "token"])
 @pytest.mark.parametrize("name", ["SDFT", "SDPO"])
-def test_a_split_changes_no_update(name, normalize, make):
+@pytest.mark.parametrize("mode", MODES)
+def test_a_split_changes_no_update(name, normalize, mode, make):
     found = []
     for batch, parts in SPLITS:
         trainer = make(
@@ -195,6 +202,7 @@ def test_a_split_changes_no_update(name, normalize, make):
             gradient_accumulation_steps=parts,
             normalize=normalize,
             max_steps=1,
+            **MODES[mode],
         )
         trainer.train()
         found.append(weights(trainer.model))
@@ -442,6 +450,7 @@ BOTH = (
     ({"distillation_alpha": 1.5}, "distillation_alpha=1.5: expected 0 to 1"),
     ({"teacher_update_rate": -0.1, "teacher_model_kind": "ema"}, "teacher_update_rate=-0.1"),
     ({"distillation_mode": "sampled_token", "distillation_alpha": 0.5}, "distillation_alpha=1.0"),
+    ({**SHARED, "distillation_alpha": 0.5}, "distillation_mode='sampled_completion'"),
     ({"distillation_mode": "top"}, "distillation_mode='top'"),
     ({"teacher_model_kind": "live", "teacher_update_rate": 0.5}, "only 'ema': leave it out"),
     ({"distillation_mode": "full_logits", "distillation_add_tail": True}, "only 'topk_logits'"),
