@@ -66,7 +66,11 @@ Data = Annotated[
     Path | None, typer.Option(help="Folder of benchmarks; default: REPRO_DATA, else the hub.")
 ]
 Mode = Annotated[
-    str, typer.Option(help="cot, tir (programs run), or for base models few-shot, pal (programs).")
+    str,
+    typer.Option(
+        help="cot, direct (the answer is begun), tir (programs run), or for base models few-shot, "
+        "pal (programs)."
+    ),
 ]
 Reported = Annotated[
     str | None,

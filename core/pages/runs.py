@@ -18,6 +18,7 @@ ByArm: TypeAlias = Mapping[str, Sequence[RunRecord]]
 HEADS = ("Model", "Size")
 MODES = {
     "cot": "Chain-of-thought reasoning",
+    "direct": "Direct answers",
     "tir": "Tool-integrated reasoning",
     "few-shot": "Few-shot prompts",
     "pal": "Programs",

@@ -26,8 +26,10 @@ def source_of(name: str, mode: str = "cot") -> dict[str, object]:
     """
     benchmark = find_benchmark(name)
     empty = Problem(id="", question="", answer="", language=benchmark.language)
-    prompt = benchmark.prompt(empty, mode)
-    return {"version": _version(benchmark), "asked": prompt, **benchmark.grading_overrides}
+    asked = {"asked": benchmark.prompt(empty, mode)}
+    if begun := benchmark.beginning(mode):
+        asked["begun"] = begun
+    return {"version": _version(benchmark), **asked, **benchmark.grading_overrides}
 
 
 def _version(benchmark: Benchmark) -> str:

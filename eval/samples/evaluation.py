@@ -129,7 +129,10 @@ def answer_problems(
         BadValue: the sampler returned a wrong number of prompts or of samples.
     """
     mode_decoding = replace(decoding, stop=benchmark.stop(mode), chat=mode not in (FEW_SHOT, PAL))
-    completions = sampler([benchmark.prompt(p, mode) for p in problems], mode_decoding)
+    prompts = [benchmark.prompt(p, mode) for p in problems]
+    begun = benchmark.beginning(mode)
+    starts = {"starts": [begun] * len(prompts)} if begun else {}
+    completions = sampler(prompts, mode_decoding, **starts)
     counts = [len(c) for c in completions]
     if counts != [decoding.samples] * len(problems):
         raise BadValue(
@@ -141,7 +144,7 @@ def answer_problems(
             benchmark=benchmark.name,
             id=problem.id,
             sample=k,
-            output=completion.text,
+            output=begun + completion.text,
             tokens=completion.tokens,
             truncated=completion.truncated,
             extracted=None,

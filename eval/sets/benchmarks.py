@@ -39,7 +39,7 @@ from eval.sets.loading import (
 )
 from eval.sets.problem import Problem
 from eval.sets.problem_cache import cached_pocket_problems
-from eval.sets.prompts import REQUESTS, request_language, with_request
+from eval.sets.prompts import BEGUN, DIRECT, REQUESTS, request_language, with_request
 from eval.sets.subset import stratified_sample
 
 QUESTION = "{}"  # the placeholder of the question in a frame
@@ -218,8 +218,14 @@ class Benchmark:
         if mode not in modes:
             raise UnknownName("mode", mode, modes)
 
+    def beginning(self, mode: str) -> str:
+        """Return the beginning of an answer that the model continues; mostly empty."""
+        return BEGUN if mode == DIRECT else ""
+
     def stop(self, mode: str) -> tuple[str, ...]:
-        """Return the texts that end generation: those that would begin a next example."""
+        """Return the texts that end generation: those that would begin a next example or line."""
+        if mode == DIRECT:
+            return ("\n",)
         shots = self.shots(mode, request_language(self.language))
         return (shots.stop,) if shots else ()
 

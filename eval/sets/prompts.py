@@ -1,11 +1,16 @@
 r"""The wording of DeepSeekMath's evaluation (deepseek-ai/DeepSeek-Math, `evaluation/`).
 
-Instruct and RL models are zero-shot: the question, a newline, and one of these requests.
+Instruct and RL models are zero-shot: the question, a newline, and one of these requests. That of
+direct answers is the last part of the others'; the model continues the beginning of such an answer.
 """
 
+DIRECT = "direct"  # the mode of an answer without reasoning
+BEGUN = r"\boxed{"  # its beginning; it ends with its line
 REQUESTS = {
     ("cot", "en"): r"Please reason step by step, and put your final answer within \boxed{}.",
     ("cot", "zh"): r"请通过逐步推理来解答问题，并把最终答案放置于\boxed{}中。",
+    (DIRECT, "en"): r"Please put your final answer within \boxed{}.",
+    (DIRECT, "zh"): r"请把最终答案放置于\boxed{}中。",
     ("tir", "en"): (
         "Please integrate natural language reasoning with programs to solve the problem above, "
         r"and put your final answer within \boxed{}."

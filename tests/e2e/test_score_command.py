@@ -274,6 +274,17 @@ def test_programs_alone_are_run_and_their_values_graded(repro, tmp_path, tiny_mo
     assert again.stdout == evaluated.stdout
 
 
+def test_a_direct_answer_continues_its_beginning_on_one_line(repro, tmp_path, tiny_model):
+    options = ("--mode", "direct", "--limit", 3, "--max-tokens", 4, "--out", tmp_path / "kept")
+    result = repro("eval", tiny_model, "--benchmarks", "pocket-gsm8k", *options, "--json")
+    assert result.exit_code == 0, result.output
+    [row] = json.loads(result.stdout)
+    assert (row["mode"], row["n"]) == ("direct", 3)
+    with gzip.open(tmp_path / "kept" / "pocket-gsm8k.jsonl.gz", "rt", encoding="utf-8") as file:
+        outputs = [json.loads(line)["output"] for line in file]
+    assert all(text.startswith(r"\boxed{") and "\n" not in text for text in outputs)
+
+
 def test_a_byte_order_mark_is_no_part_of_the_outputs(repro, tmp_path):
     marked = write(tmp_path / "o.jsonl", answers(N))
     marked.write_bytes(b"\xef\xbb\xbf" + marked.read_bytes())
