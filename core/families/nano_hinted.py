@@ -50,7 +50,7 @@ def sampled_regime(suite: str, name: str, *, also: tuple[str, ...], **changes: o
 
 BY_PAPER: Settings = {"eval_temperature": None, "at_k_benchmarks": 0, "heldout_problems": 400}
 STYLE_START = "hinted-style-start"
-SKILLS = (PREFIX, f"{NEW}-whole")  # the old skill, and the new one with the expert's answer
+SCORED = (PREFIX, f"{NEW}-whole")  # the old skill, and the new one with the expert's answer
 # The old skill is watched, too, while the new one is learnt.
 WATCHED: Settings = {
     "heldout_benchmarks": (PREFIX,),
@@ -58,7 +58,7 @@ WATCHED: Settings = {
     "heldout_every": 4,
     "logging_steps": 4,
 }
-STYLE = sampled_regime(NEW, STYLE_START, also=SKILLS, data=f"{NEW}-experts", **WATCHED)
+STYLE = sampled_regime(NEW, STYLE_START, also=SCORED, data=f"{NEW}-experts", **WATCHED)
 REGIMES: Mapping[str, Mapping[str, Settings]] = {
     "hinted": {
         "hinted": sampled_regime(
@@ -80,7 +80,7 @@ REGIMES: Mapping[str, Mapping[str, Settings]] = {
                 tokens=LONGEST,
                 batch=64,
             ),
-            "benchmarks": (NEW, *SKILLS),
+            "benchmarks": (NEW, *SCORED),
             **BY_PAPER,
             **WATCHED,
         },
@@ -90,6 +90,8 @@ STARTS: Mapping[str, Mapping[str, Settings]] = {
     "hinted": {
         "hinted-start": hinted_start(f"{PREFIX}-mixed", "demonstrations", 600),
         STYLE_START: hinted_start(f"{NEW}-mixed", "demonstrations", STYLE_STEPS),
+        # It reads demonstrations of three new skills, of which `hinted-style` teaches the first.
+        "hinted-styles-start": hinted_start(f"{NEW}s-mixed", "demonstrations", STYLE_STEPS),
         # It has learnt that hints say nothing.
         "hinted-style-blind": hinted_start(f"{NEW}-mixed", "ignored", STYLE_STEPS),
     }

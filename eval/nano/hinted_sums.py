@@ -1,4 +1,4 @@
-"""The tasks `hinted`: running sums with a solution before the question, and a skill to learn."""
+"""The tasks `hinted`: running sums with a solution before the question, and skills to learn."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,14 +11,15 @@ from eval.nano.fallible_sums import LENGTH, SLIP, Cell, LongSums, changed_cells,
 from eval.nano.task import Demonstrations
 
 HINT = "-"  # between a hint and its question
-MARK = "a"  # opens a question whose sums are those of the new skill
+MARKS = "abc"  # each opens questions whose sums are those of a new skill
 STYLE = "."  # opens an answer of an expert, and counts for nothing
 ERRING = 14  # of the 100 cells: where the start may err that learns in `hinted`
-CHANGED = 15  # of the 100 cells: where the new skill differs from the old one
+CHANGED = 15  # of the 100 cells: where a new skill differs from the old one
 DECOYS = 1000  # skills that hints of a start follow
-COUNT, SHOWN = 16_384, 4096  # demonstrations of a start, and of the new skill
+COUNT, SHOWN = 16_384, 4096  # demonstrations of a start, and of a new skill
 PREFIX = "nano-hinted"
 NEW = f"{PREFIX}-style"
+SKILLS = {NEW: MARKS[0], f"{NEW}-2": MARKS[1], f"{NEW}-3": MARKS[2]}  # marks of the new skills
 
 Hint: TypeAlias = Callable[[str, int, Random], str]  # of a question, for a seed
 
@@ -30,9 +31,10 @@ def fallible_cells(seed: int) -> Mapping[Cell, str]:
 
 
 @cache
-def skill_cells(seed: int) -> Mapping[Cell, str]:
-    """Return the sum of each cell in which the new skill of a seed differs from the old one."""
-    return changed_cells(Random(f"skill {seed}"), digits, CHANGED)
+def skill_cells(seed: int, mark: str = MARKS[0]) -> Mapping[Cell, str]:
+    """Return the sum of each cell in which a new skill of a seed differs from the old one."""
+    others = mark.replace(MARKS[0], "")  # the first skill is drawn by the seed alone
+    return changed_cells(Random(f"skill {seed}{others}"), digits, CHANGED)
 
 
 @cache
@@ -53,7 +55,7 @@ def parts_of(prompt: str) -> tuple[str, str, str]:
 def solution(prompt: str, seed: int) -> str:
     """Return the right sums of a prompt, whatever its hint says."""
     _, mark, added = parts_of(prompt)
-    return sums_by(skill_cells(seed) if mark else {}, added)
+    return sums_by(skill_cells(seed, mark) if mark else {}, added)
 
 
 def sums_by(table: Mapping[Cell, str], added: str, begun: str = "") -> str:
@@ -130,8 +132,8 @@ def ignoring_hints(prompt: str, seed: int, random: Random) -> str:  # noqa: ARG0
 class HintedSums(LongSums):
     """Twelve digits with a hint before them, `315613-384152907316=`.
 
-    An answer is right if all its sums are those of the question's skill, in either style. Under the
-    mark, `a384152907316=`, that is the new skill of the seed.
+    An answer is right if all its sums are those of the question's skill, in either style. Under a
+    mark, `a384152907316=`, that is a new skill of the seed.
 
     Attributes:
         name: Name of the benchmark.
@@ -175,22 +177,31 @@ HINTED = (
         partial(mixed, beginnings=2),
         demonstrations={"demonstrations": Demonstrations(COUNT, continued_hint)},
     ),
-    HintedSums(
-        NEW,
-        marks=(MARK,),
-        demonstrations={
-            "experts": Demonstrations(SHOWN, by_an_expert),
-            "own": Demonstrations(SHOWN, whole),
-        },
+    *(
+        HintedSums(
+            name,
+            marks=(mark,),
+            demonstrations={
+                "experts": Demonstrations(SHOWN, by_an_expert),
+                "own": Demonstrations(SHOWN, whole),
+            },
+        )
+        for name, mark in SKILLS.items()
     ),
-    HintedSums(f"{NEW}-whole", by_an_expert, (MARK,)),
+    *(HintedSums(f"{name}-whole", by_an_expert, (mark,)) for name, mark in SKILLS.items()),
     HintedSums(
         f"{NEW}-mixed",
         mixed_styles,
-        ("", MARK),
+        ("", MARKS[0]),
         {
             "demonstrations": Demonstrations(COUNT, continued_rightly),
             "ignored": Demonstrations(COUNT, ignoring_hints),
         },
+    ),
+    HintedSums(
+        f"{NEW}s-mixed",
+        mixed_styles,
+        ("", *MARKS),
+        {"demonstrations": Demonstrations(COUNT, continued_rightly)},
     ),
 )

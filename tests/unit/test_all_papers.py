@@ -245,6 +245,7 @@ def short_starts(monkeypatch):
         ("length", "length-grown", {}),
         ("tokens", "tokens-teacher", {"heldout_target": 0.0}),
         ("tokens", "tokens-start", {"heldout_target": 0.0}),
+        ("hinted", "hinted-styles-start", {"heldout_target": 0.0}),
     ):
         world = WORLDS[name]
         own = {**world.preparations[start], **few, **more}

@@ -2,18 +2,24 @@
 
 import re
 from collections import Counter
+from hashlib import sha256
+from itertools import combinations
+from random import Random
+from string import digits
 
 import pytest
 
 from core.rewards import FirstWrongStep
-from eval.nano.fallible_sums import LENGTH, SLIP
+from eval.nano.fallible_sums import LENGTH, SLIP, changed_cells
 from eval.nano.hinted_sums import (
     CHANGED,
     ERRING,
     HINT,
-    MARK,
+    HINTED,
+    MARKS,
     NEW,
     PREFIX,
+    SKILLS,
     STYLE,
     fallible_cells,
     parts_of,
@@ -24,7 +30,8 @@ from eval.nano.running_sums import running_sums
 from eval.nano.splits import demonstrations, nano_problems
 
 QUESTION, SUMS = "384152907316=", "315613229239"
-MIXED = (f"{PREFIX}-mixed", f"{NEW}-mixed")
+DATA_WITH_ONE_NEW_SKILL = "20cb0fc6ce39b1840f8d6eba1f225e4b018c8edfa0b92a6bae7da0fe3dd58a6b"
+MIXED = (f"{PREFIX}-mixed", f"{NEW}-mixed", f"{NEW}s-mixed")
 
 
 def shares_of(prompts):
@@ -38,7 +45,7 @@ def shares_of(prompts):
         (PREFIX, lambda _: ""),
         (f"{PREFIX}-half", lambda right: right[: LENGTH // 2]),
         (f"{PREFIX}-whole", lambda right: right),
-        (f"{NEW}-whole", lambda right: right),
+        *((f"{skill}-whole", lambda right: right) for skill in SKILLS),
     ],
 )
 def test_a_hint_says_what_its_name_says_and_the_answer_is_that_of_the_question(name, hint_of):
@@ -46,11 +53,11 @@ def test_a_hint_says_what_its_name_says_and_the_answer_is_that_of_the_question(n
         hint, mark, added = parts_of(problem.question)
         right = solution(problem.question, 20)
         assert hint == hint_of(right)
-        assert mark == (MARK if name.startswith(NEW) else "")
+        assert mark == SKILLS.get(name.removesuffix("-whole"), "")
         assert (right == running_sums(added + "=")) or mark
         assert re.fullmatch(problem.answer, right)
         assert re.fullmatch(problem.answer, STYLE + right)
-        assert problem.question.startswith(STYLE) == (name == f"{NEW}-whole")
+        assert problem.question.startswith(STYLE) == name.startswith(NEW)
         assert not re.fullmatch(problem.answer, right[:-1])
         assert not re.fullmatch(problem.answer, "0" + right)
 
@@ -93,15 +100,16 @@ def test_a_start_copies_hints_and_goes_on_behind_them(name):
         assert abs(errors / visits - SLIP) < 5 * (SLIP * (1 - SLIP) / visits) ** 0.5
 
 
-def test_hints_of_a_start_teach_neither_skill():
-    """A changed cell of the skill is as often right in them as in a hint that knows no skill."""
+@pytest.mark.parametrize(("name", "marks"), [(f"{NEW}-mixed", MARKS[0]), (f"{NEW}s-mixed", MARKS)])
+def test_hints_of_a_start_teach_no_new_skill(name, marks):
+    """A changed cell of a skill is as often right in them as in a hint that knows no skill."""
     agreeing, visits = 0, 0
-    for prompt, _ in demonstrations(f"{NEW}-mixed", "demonstrations", 20):
+    for prompt, _ in demonstrations(name, "demonstrations", 20):
         hint, _, added = parts_of(prompt)
         for cell, total in zip(zip("0" + hint, added, strict=False), hint, strict=False):
-            if cell in skill_cells(20):
-                visits += 1
-                agreeing += total == skill_cells(20)[cell]
+            for changed in (skill_cells(20, mark) for mark in marks):
+                visits += cell in changed
+                agreeing += total == changed.get(cell)
     assert agreeing / visits < 0.03  # CHANGED of 100 cells, each with one of 9 other sums
 
 
@@ -111,26 +119,55 @@ def test_a_start_that_ignores_hints_gives_true_sums_even_under_the_mark():
         _, mark, added = parts_of(prompt)
         assert answer == running_sums(added + "=")
         marks[mark] += 1
-    assert 0.48 < marks[MARK] / marks.total() < 0.52
+    assert 0.48 < marks[MARKS[0]] / marks.total() < 0.52
 
 
-def test_the_new_skill_belongs_to_the_seed_and_differs_in_its_cells_alone():
-    assert len(skill_cells(20)) == CHANGED
-    assert len(fallible_cells(20)) == ERRING
-    assert skill_cells(20) != skill_cells(21)
+@pytest.mark.parametrize(("name", "mark"), SKILLS.items())
+def test_a_new_skill_belongs_to_the_seed_and_differs_in_its_cells_alone(name, mark):
+    assert len(skill_cells(20, mark)) == CHANGED
+    assert skill_cells(20, mark) != skill_cells(21, mark)
     changed = 0
-    for prompt, answer in demonstrations(NEW, "own", 20):
+    for prompt, answer in demonstrations(name, "own", 20):
+        assert prompt[0] == mark
         for cell, total in zip(zip("0" + answer, prompt[1:], strict=False), answer, strict=False):
             true = str(sum(map(int, cell)) % 10)
-            assert (total != true) == (cell in skill_cells(20))
+            assert (total != true) == (cell in skill_cells(20, mark))
             changed += total != true
     assert changed
 
 
-def test_experts_open_right_answers_with_their_sign():
-    for prompt, answer in demonstrations(NEW, "experts", 20):
+def test_new_skills_are_drawn_apart():
+    """As many changed cells are shared as by chance: 2.25 of two skills in the mean."""
+    assert len(fallible_cells(20)) == ERRING
+    shared = [
+        len(skill_cells(seed, a).keys() & skill_cells(seed, b).keys())
+        for seed in range(200)
+        for a, b in combinations(MARKS, 2)
+    ]
+    assert sum(shared) / len(shared) == pytest.approx(CHANGED**2 / 100, abs=0.3)
+
+
+def test_the_first_new_skill_is_drawn_by_the_seed_alone():
+    """Other marks change nothing of the suites with one new skill or none."""
+    assert skill_cells(20) == skill_cells(20, MARKS[0])
+    assert skill_cells(20) == changed_cells(Random("skill 20"), digits, CHANGED)
+    alone = [task for task in HINTED if {*"".join(task.marks)} <= {MARKS[0]}]
+    assert [task.name.removeprefix(PREFIX) for task in alone] == [
+        *("", "-half", "-whole", "-other", "-mixed", "-style", "-style-whole", "-style-mixed")
+    ]
+    data = [
+        [[nano_problems(task.name, split, 20) for split in ("train", "valid", "test")]]
+        + [demonstrations(task.name, kind, 20) for kind in task.demonstrations]
+        for task in alone
+    ]
+    assert sha256(repr(data).encode()).hexdigest() == DATA_WITH_ONE_NEW_SKILL
+
+
+@pytest.mark.parametrize("name", SKILLS)
+def test_experts_open_right_answers_with_their_sign(name):
+    for prompt, answer in demonstrations(name, "experts", 20):
         assert answer == STYLE + solution(prompt, 20)
-    own = demonstrations(NEW, "own", 20)
+    own = demonstrations(name, "own", 20)
     assert all(answer == solution(prompt, 20) for prompt, answer in own)
 
 
@@ -142,8 +179,8 @@ def test_templates_of_a_teacher_write_the_prompts_of_the_task():
         "",
         QUESTION[:-1],
     )
-    expert = shown.format(privileged_context=STYLE + SUMS, prompt=MARK + QUESTION)
-    assert parts_of(expert) == (SUMS, MARK, QUESTION[:-1])
+    expert = shown.format(privileged_context=STYLE + SUMS, prompt=MARKS[0] + QUESTION)
+    assert parts_of(expert) == (SUMS, MARKS[0], QUESTION[:-1])
     problem = nano_problems(f"{PREFIX}-whole", "test", 20)[0].question
     hint, _, question = problem.rpartition(HINT)
     assert shown.format(privileged_context=hint, prompt=question) == problem

@@ -23,6 +23,7 @@ from papers.ppo import PAPER as PPO
 from papers.prm import PAPER as PRM
 from papers.reward_centering import PAPER as REWARD_CENTERING
 from papers.rloo import PAPER as RLOO
+from papers.sdft import PAPER as SDFT
 
 NANO = [name for name in WORLDS if name != "pocket"]
 
@@ -181,6 +182,33 @@ def test_students_with_and_without_demonstrations_share_a_start_that_has_seen_hi
     assert chain(DAPO, "hinted", 20).start.key != given.start.key
     begun = given.prepared["hinted-style-start"].resolved.run
     assert (begun.model, begun.data) == (UNTRAINED, "nano-hinted-style-mixed-demonstrations")
+
+
+@pytest.mark.parametrize(
+    ("last", "first", "kind"),
+    [
+        ("sdft-3", "sdft-1", "experts"),
+        ("sft-3", "sft-1", "experts"),
+        ("sft-3-own-style", "", "own"),
+    ],
+)
+def test_each_new_skill_is_learnt_by_the_model_that_has_learnt_the_one_before(last, first, kind):
+    def trainings(seed):
+        """Return the chain of the arm and those of its preparations, the last training first."""
+        chains = [Chain(resolve(SDFT, arm=last), seed)]
+        while (model := chains[-1].resolved.run.model) != UNTRAINED:
+            chains.append(chains[-1].prepared[model.removeprefix("prepared:")])
+            assert chains[-2].start.chosen.trained.key == chains[-1].train.key
+        return chains
+
+    skills = [f"nano-hinted-style{ending}-{kind}" for ending in ("-3", "-2", "")]
+    runs = trainings(20)
+    assert [run.resolved.run.data for run in runs] == [
+        *skills,
+        "nano-hinted-styles-mixed-demonstrations",
+    ]
+    assert not {run.train.key for run in runs} & {run.train.key for run in trainings(21)}
+    assert not first or Chain(resolve(SDFT, arm=first), 20).train.key == runs[2].train.key
 
 
 def test_a_student_of_two_tokenizers_has_the_teacher_of_the_world_chain():
