@@ -67,7 +67,7 @@ def show_benchmarks(model: str, options: EvaluationOptions) -> None:
     refuse_parts(printed, {name: min(n, options.limit or n) for name, n in sizes.items()})
     rater = None
     if options.scorer is not None:
-        from core.evaluate.rater import load_rater
+        from core.scoring.rater import load_rater
 
         rater = load_rater(model_named(options.scorer), loading, options.step_separator)
     scores = score_model(

@@ -57,6 +57,7 @@ IDLE: tuple[Idle, ...] = (
     ),
     Idle(("num_generations_eval",), lambda c: c.eval_strategy == "no"),
     Idle(("eval_packing",), lambda c: c.eval_strategy == "no"),
+    Idle(("step_separator",), lambda c: c.step_separator is None),
     Idle(("win_rates",), lambda c: not c.win_rates),
     Idle(("shuffles_rejected",), lambda c: not c.shuffles_rejected),
     Idle(("packing_strategy",), lambda c: not c.packing),

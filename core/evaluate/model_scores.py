@@ -6,12 +6,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TypedDict
 
-from core.evaluate.rater import Asked, Rater
 from core.evaluate.sample_folder import samples_in
 from core.models.builds import SHIPPED
 from core.models.folders import locate
 from core.samplers.policy import AnySampler
 from core.samplers.served import ChatSampler, CompletionsSampler, Service
+from core.scoring.rater import Asked, Rater
 from core.stages.loading import Loading
 from core.stages.tools import Tools, tools
 from core.stages.training import prepare_torch

@@ -6,11 +6,15 @@ from and choose among. Of their rates 1e-3, 2e-3 and 4e-3 the second orders the 
 pairs of a right and a wrong solution on seed 101 (0.556, 0.585, 0.551). Those of `digits-solutions`
 have twice as many updates of twice as many rows, and 64,000 solutions: 0.657 and 0.609 of the pairs
 are in order on seeds 100 and 101 without the loss of the language model.
+
+Answers of a start are fine-tuned on by 96 updates: on seed 100, from 46.7 % of right greedy answers
+to 52.0 % on those that a model of steps picks at a rate of 2e-4, and to 49.6 % at 5e-4.
 """
 
 from collections.abc import Mapping
 
-from core.families.nano import COMMON, OFFLINE, Settings, start
+from core.families.nano import COMMON, OFFLINE, Settings, offline_regime, start
+from core.rewards import Accuracy
 
 # Those that act on a model which answers nothing.
 OF_REWARDS = OFFLINE - {
@@ -49,6 +53,22 @@ SOLUTIONS: Settings = {
     "max_steps": 2000,
     "per_device_train_batch_size": 64,
 }
+# Fine-tuning of the start, whose greedy answers are scored.
+ANSWERS: Settings = {
+    **offline_regime(
+        "nano-digits",
+        "digits-start",
+        data="nano-digits-demonstrations",
+        updates=96,
+        rate=2e-4,
+        tokens=9,
+        batch=64,
+    ),
+    "eval_temperature": 0.0,
+    "heldout_temperature": 0.0,
+    "at_k_samples": 64,
+    "at_k_temperature": 0.7,
+}
 SAMPLED: Settings = {
     "family": "own-solutions",
     "per_seed": True,
@@ -62,14 +82,33 @@ SAMPLED: Settings = {
     "use_cpu": True,
     "bf16": False,
 }
+SCORER: Settings = {"family": "prm", "per_seed": True, "regime": "digits-steps"}
+# One solution of each problem: the one that a scorer prefers, or the only one.
+OWN: Settings = {
+    **SAMPLED,
+    "family": "rejection-sampling",
+    "num_prompts": 2000,
+    "least_reward": 0.0,
+}
+PICKED: Settings = {**OWN, "kept_per_prompt": 1, "step_separator": ""}
 STARTS: Mapping[str, Mapping[str, Settings]] = {
     "digits": {
         "digits-start": start("nano-digits", target=40, every=5, steps=2000, batch=64, tokens=9),
         "digits-solutions": SAMPLED,
         "digits-many-solutions": {**SAMPLED, "num_prompts": 2000, "num_generations": 32},
         "digits-outcomes": {**SAMPLED, "labels_by": "outcome"},
+        "digits-prm": SCORER,
+        "digits-orm": {**SCORER, "data": "prepared:digits-outcomes"},
+        "digits-picked-by-prm": {**PICKED, "roles": {"scorer": "prepared:digits-prm"}},
+        "digits-picked-by-orm": {**PICKED, "roles": {"scorer": "prepared:digits-orm"}},
+        "digits-unpicked": {**OWN, "num_generations": 1, "rewards": (Accuracy(),)},
     }
 }
 REGIMES: Mapping[str, Mapping[str, Settings]] = {
-    "digits": {"digits": DIGITS, "digits-solutions": SOLUTIONS, "digits-steps": STEPS}
+    "digits": {
+        "digits": DIGITS,
+        "digits-solutions": SOLUTIONS,
+        "digits-steps": STEPS,
+        "digits-answers": ANSWERS,
+    }
 }

@@ -19,6 +19,7 @@ class OwnSolutions(RejectionSampling):
     gives = ("completions", "labels", "completion", "label")
     trained_by = "labels of own solutions"
     unused = (*RejectionSampling.unused, "rewards")
+    roles = ()
 
     def config_class(self) -> "type[OwnSolutionsConfig]":
         """Import the config class."""

@@ -1,11 +1,13 @@
 """Rejection sampling: rows with a model's answers that the rewards accept, for fine-tuning."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from core.families.evaluation import Untrained
 from core.families.family import Cost, Making, Row
 from core.families.profiles import CPU, GPU
+from core.paper import Reward
+from eval.errors import BadValue
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.base import BaseConfig
@@ -14,12 +16,16 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
 
 
 class RejectionSampling(Untrained):
-    """Family of preparations that sample answers and keep the accepted ones."""
+    """Family of preparations that sample answers and keep the accepted ones.
+
+    The rating of an answer by the model in the role `scorer` is one of its rewards.
+    """
 
     name = "rejection-sampling"
     columns = ("prompt", "answer")
     gives = ("completion",)
     trained_by = "rejection sampling"
+    roles = ("scorer",)
     unused = tuple(name for name in Untrained.unused if name not in ("data", "rewards"))
     profiles: Mapping[str, Mapping[str, object]] = {
         "cpu": {**CPU, "data": "pocket", "num_prompts": 256, "max_completion_length": 96},
@@ -32,6 +38,22 @@ class RejectionSampling(Untrained):
         from core.preparations.rejection import RejectionConfig
 
         return RejectionConfig
+
+    def check(
+        self, config: "BaseConfig", rewards: Sequence[Reward], roles: Collection[str]
+    ) -> None:
+        """Raise if the end of steps is set and no scorer reads them.
+
+        Raises:
+            BadValue: there is none.
+        """
+        del rewards
+        separator = cast("AnswersConfig", config).step_separator
+        if separator is not None and not roles:
+            raise BadValue(
+                f"step_separator={separator!r} is for a scorer of steps, and no model has the role "
+                "`scorer`: give one in roles, or leave it out"
+            )
 
     def rows(self, making: Making) -> list[Row]:
         """Sample answers to the prompts; return rows with those that the rewards accept.

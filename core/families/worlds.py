@@ -133,7 +133,7 @@ ROWS = (
         bases=nano.BASES,
         cannot_show=(
             "the order of pairs and the verdict on steps are known, so that nobody disagrees on "
-            "them, and no model is trained by the scores"
+            "them, and the scores of a model train a policy in one round at most"
         ),
     ),
     World(

@@ -153,9 +153,13 @@ def size_of(runs: Iterable[RunRecord]) -> str:
 
 
 def starts_of(name: str, runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """Return a run of each seed that began with a model; only one if all start scores agree."""
+    """Return a run of each seed that began with a model; only one if all start scores agree.
+
+    Runs whose start is not scored, as of a reward model, count if no other began with the model.
+    """
     of_start = [run for run in runs if (run["start_model"] or "start") == name]
-    seed_runs = {run["seed"]: run for run in reversed(of_start)}  # of the first arm
+    scored = [run for run in of_start if run["start_scores"]] or of_start
+    seed_runs = {run["seed"]: run for run in reversed(scored)}  # of the first arm
     first, *other_runs = (seed_runs[seed] for seed in sorted(seed_runs))
     is_shared = all(run["start_scores"] == first["start_scores"] for run in other_runs)
     return [first] if is_shared else [first, *other_runs]

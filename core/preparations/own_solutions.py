@@ -30,7 +30,7 @@ class OwnSolutionsConfig(AnswersConfig):
     """Settings of sampling, and of the labels of steps."""
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
-    ACTS: ClassVar[frozenset[str]] = AnswersConfig.ACTS | {"labels_by"}
+    ACTS: ClassVar[frozenset[str]] = AnswersConfig.ACTS - {"step_separator"} | {"labels_by"}
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {"labels_by": tuple(LABELS)}
 
     labels_by: str = choice("steps", LABELS, "What the label of a step says")

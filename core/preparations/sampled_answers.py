@@ -20,6 +20,7 @@ class AnswersConfig(EvaluationConfig):
         "temperature",
         "top_p",
         "max_completion_length",
+        "step_separator",
     }
     AT_LEAST: ClassVar[Mapping[str, float]] = {
         "num_prompts": 1,
@@ -32,6 +33,9 @@ class AnswersConfig(EvaluationConfig):
     temperature: float = option(1.0, "Temperature of sampling.")
     top_p: float = option(1.0, "Nucleus of sampling.")
     max_completion_length: int = option(256, "Most tokens of a completion.")
+    step_separator: str | None = option(
+        None, "Text that ends each step of an answer, for a scorer of steps; a line break if unset."
+    )
     answer_mode: str = option("cot", "Mode of answering; in `tir` the programs of an answer run.")
 
     def check_fields(self) -> None:

@@ -109,7 +109,6 @@ class Chain:
     @cached_property
     def train(self) -> Train | None:
         """The training stage; None if the family does not train."""
-        run = self.resolved.run
         if not self.resolved.family.trains:
             return None
         return Train(
@@ -117,13 +116,18 @@ class Chain:
             seed=self.seed,
             data=self.data,
             begin=self.start,
-            roles={role: self._chosen(name) for role, name in run.roles.items()},
+            roles=self.roles,
         )
+
+    @property
+    def roles(self) -> Mapping[str, Chosen]:
+        """The models beside the policy, by role."""
+        return {role: self._chosen(name) for role, name in self.resolved.run.roles.items()}
 
     @property
     def rows(self) -> Rows:
         """The stage of a preparation that makes rows."""
-        return Rows(resolved=self.resolved, data=self.data, answers=self.start)
+        return Rows(resolved=self.resolved, data=self.data, answers=self.start, roles=self.roles)
 
     @property
     def policy(self) -> Policy:

@@ -63,6 +63,16 @@ def test_pocket_table_compares_the_start_with_every_arm():
     assert "n=1000×3" in render(table, "md")
 
 
+def test_the_score_of_a_start_is_shown_beside_arms_that_are_not_scored():
+    """A reward model begins with the policy that other arms train, and answers nothing."""
+    unscored = [{**run("rft", seed, 0.0), "start_scores": [], "scores": []} for seed in range(3)]
+    scored = [run("grpo", seed, 60.0, start=40.0 + seed) for seed in range(2)]
+    for runs in ([*unscored, *scored], [*scored, *unscored]):
+        rows = {row.labels[0]: row.cells for _, _, row in pocket_table(runs).rows()}
+        assert {(c.value, c.seeds) for c in rows["pocket-instruct"]} == {(40.5, 2)}
+        assert rows["+ rft"] == (None,) * 4
+
+
 def test_the_newest_run_of_an_arm_and_seed_counts():
     runs = [run("grpo", 0, 70.0, created="2026-02-01"), run("grpo", 0, 60.0, created="2026-01-01")]
     table = pocket_table(runs)

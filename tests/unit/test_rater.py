@@ -13,8 +13,8 @@ from test_scoring_trainers import METHODS, ROWS, classifier, config
 import core
 from core.evaluate.model_scores import score_model
 from core.evaluate.outputs import score_file
-from core.evaluate.rater import SEPARATOR, Asked, load_rater
 from core.forward.head_scores import end_scores, token_scores
+from core.scoring.rater import SEPARATOR, Asked, load_rater
 from core.stages.loading import Loading
 from eval.errors import BadValue
 from eval.samples.evaluation import Decoding

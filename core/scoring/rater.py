@@ -3,14 +3,15 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import torch
 from safetensors import safe_open
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from core.collect.rejection import user_message
 from core.data.labelled_solutions import SolutionEncoder
 from core.data.labelled_steps import StepEncoder
 from core.data.scored_pairs import encode_whole
@@ -20,8 +21,8 @@ from core.models.folders import ADAPTERS
 from core.models.load import reach, reading
 from core.models.scorers import HEADS as OF_HEADS
 from core.models.scorers import REWARD_HEAD, STEP_HEAD, VALUE_HEAD, ScoringHead, load_scorer
+from core.rewards.completions import Completion, completion_text
 from core.rollout.chat import ChatPrompt, chat_messages, chat_text
-from core.stages.loading import Loading
 from eval.errors import BadValue
 
 BATCH = 64  # answers that are rated together
@@ -127,6 +128,43 @@ class Rater:
         return label_values(token_scores(self.model, ids, mask)[ends]).tolist()
 
 
+@dataclass(frozen=True)
+class RatingReward:
+    """The rating of an answer to a user message as its reward."""
+
+    rater: Rater
+    time_limit_s: ClassVar[float] = inf  # that of a forward pass, whatever a text says
+
+    def __call__(
+        self, *, prompts: Sequence[Completion], completions: Sequence[Completion], **_: object
+    ) -> list[float | None]:
+        """Return the rating of each completion.
+
+        Raises:
+            BadValue: a prompt is no single user message, or see `Rater`.
+        """
+        pairs = zip(prompts, completions, strict=True)
+        return [*self.rater([Asked(user_message(p), completion_text(c)) for p, c in pairs])]
+
+
+class Loading(Protocol):
+    """How models are loaded: their precision, device and tokenizers."""
+
+    @property
+    def dtype(self) -> str:
+        """The precision of the weights."""
+        ...
+
+    @property
+    def place(self) -> torch.device:
+        """The device."""
+        ...
+
+    def tokenizer(self, model: str) -> PreTrainedTokenizerBase:
+        """Load the tokenizer of a model by name or folder."""
+        ...
+
+
 def load_rater(name: str, loading: Loading, separator: str | None = None) -> Rater:
     """Load a model that rates answers, by folder or hub id.
 
@@ -144,7 +182,7 @@ def load_rater(name: str, loading: Loading, separator: str | None = None) -> Rat
     head = head_of(name)
     if separator is not None and head != STEP_HEAD:
         raise BadValue(
-            f"--step-separator {separator!r}: {name} scores {head.scores}, not steps: leave it out"
+            f"step separator {separator!r}: {name} scores {head.scores}, not steps: leave it out"
         )
     model, new_weights = load_scorer(name, head, dtype=loading.dtype)
     if new_weights:
