@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 from core.families.family import Training, training_figures
 from core.families.offline import Offline
 from core.families.profiles import CPU_TRAINING, GPU_TRAINING, PAPER_TRAINING
-from core.families.reward import OF_ANSWERS
+from core.families.reward import OF_ANSWERS, SAMPLED
 from core.models.builds import ENCODER
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.uniform_diffusion import UniformDiffusionConfig
     from core.diffusion.denoising import UniformDiffusionTrainer
 
-UNWATCHED = ("heldout_every", "heldout_target", *OF_ANSWERS)  # nothing is held out while training
+UNWATCHED = ("heldout_every", "heldout_target", *OF_ANSWERS, *SAMPLED)  # of held-out answers
 
 
 class UniformDiffusion(Offline):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # torch and transformers, which a list of papers must not wai
 Row: TypeAlias = JsonObject  # columns of any type
 Trainer = TypeVar("Trainer", bound="ResumableTrainer")
 SEEN = "/training"  # suffix of the names of quantities of training rows
+# Of quantities of solutions that several models score: together, and the mean of each alone.
+ENSEMBLE, ALONE = "/ensemble", "/alone"
 # Beginning of the names of quantities of a benchmark's problems, and what is measured of these.
 KL_ON_BENCHMARK, KL_TO_START = "kl_to_start/", "kl_to_start"
 # Settings of averaged weights.
@@ -29,6 +31,11 @@ AVERAGES = (
     *("average_lag", "average_update_after"),
 )
 PROMPT_TOKENS = 256  # assumed length of a prompt where the data is not loaded
+
+
+def of_one_model(quantity: str) -> str:
+    """Return the name of a quantity of solutions that a single model scores."""
+    return quantity.removesuffix(ENSEMBLE).removesuffix(ALONE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +231,7 @@ class Family(Protocol):
     micro_batches: tuple[str, ...] = ()
     progress: tuple[tuple[str, str, str], ...] = ()
     figures: tuple[Figure, ...] = ()
-    unused: tuple[str, ...] = ("weights", *AVERAGES)  # which fine-tuning alone reads
+    unused: tuple[str, ...] = ("scorers", "weights", *AVERAGES)  # which one family alone reads
     roles: tuple[str, ...] = ()
     probabilities: tuple[str, ...] = ()
     claimed_probabilities: tuple[str, ...] = ()

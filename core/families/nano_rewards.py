@@ -5,7 +5,9 @@ updates instead of 150. Models that score solutions start from the policy whose 
 from and choose among. Of their rates 1e-3, 2e-3 and 4e-3 the second orders the most held-out
 pairs of a right and a wrong solution on seed 101 (0.556, 0.585, 0.551). Those of `digits-solutions`
 have twice as many updates of twice as many rows, and 64,000 solutions: 0.657 and 0.609 of the pairs
-are in order on seeds 100 and 101 without the loss of the language model.
+are in order on seeds 100 and 101 without the loss of the language model. Reward models of solutions
+(`digits-rated`) learn from pairs of the policy's own. Of rates 1e-3, 2e-3 and 4e-3 the first has
+the lowest loss on seed 100, in 350 updates 0.47, 0.61 and 0.65 nats a pair.
 
 Answers of a start are fine-tuned on by 96 updates: on seed 100, from 46.7 % of right greedy answers
 to 52.0 % on those that a model of steps picks at a rate of 2e-4, and to 49.6 % at 5e-4.
@@ -14,7 +16,7 @@ to 52.0 % on those that a model of steps picks at a rate of 2e-4, and to 49.6 % 
 from collections.abc import Mapping
 
 from core.families.nano import COMMON, OFFLINE, Settings, offline_regime, start
-from core.rewards import Accuracy
+from core.rewards import Accuracy, RightSums
 
 # Those that act on a model which answers nothing.
 OF_REWARDS = OFFLINE - {
@@ -91,9 +93,35 @@ OWN: Settings = {
     "least_reward": 0.0,
 }
 PICKED: Settings = {**OWN, "kept_per_prompt": 1, "step_separator": ""}
+PAIRED: Settings = {
+    **SAMPLED,
+    "family": "own-pairs",
+    "rewards": (RightSums(),),
+    "num_prompts": 2000,
+}
+RATED: Settings = {
+    **SCORED,
+    "data": "prepared:digits-own-pairs",
+    "learning_rate": 1e-3,
+    "max_steps": 400,
+    "heldout_every": 200,
+}
+START = start("nano-digits", target=40, every=5, steps=2000, batch=64, tokens=9)
+MEMBERS = (2, 3, 4, 5)  # of an ensemble, beside the reward model of the run
 STARTS: Mapping[str, Mapping[str, Settings]] = {
     "digits": {
-        "digits-start": start("nano-digits", target=40, every=5, steps=2000, batch=64, tokens=9),
+        "digits-start": START,
+        "digits-own-pairs": PAIRED,
+        **{f"digits-start-{n}": {**START, "per_seed": n} for n in MEMBERS},
+        **{
+            f"digits-rated-{n}": {
+                "family": "reward",
+                "per_seed": True,
+                "regime": "digits-rated",
+                "model": f"prepared:digits-start-{n}",
+            }
+            for n in MEMBERS
+        },
         "digits-solutions": SAMPLED,
         "digits-many-solutions": {**SAMPLED, "num_prompts": 2000, "num_generations": 32},
         "digits-outcomes": {**SAMPLED, "labels_by": "outcome"},
@@ -110,5 +138,6 @@ REGIMES: Mapping[str, Mapping[str, Settings]] = {
         "digits-solutions": SOLUTIONS,
         "digits-steps": STEPS,
         "digits-answers": ANSWERS,
+        "digits-rated": RATED,
     }
 }

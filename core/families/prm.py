@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from core.families.family import Training, training_figures
 from core.families.offline import Offline
-from core.families.reward import OF_ANSWERS, RewardModels
+from core.families.reward import OF_ANSWERS, SIZES, RewardModels
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.prm import PRMConfig
     from core.scoring.prm import PRMTrainer
-
-SAMPLED = ("at_k_samples", "at_k_temperature", "eval_max_tokens")  # of the start's solutions
 
 
 class SolutionScorers(Offline, Protocol):
@@ -24,14 +22,13 @@ class SolutionScorers(Offline, Protocol):
     unused = (
         *Offline.unused,
         *("heldout_every", "heldout_target"),
-        *(name for name in OF_ANSWERS if name not in SAMPLED),
+        *OF_ANSWERS,
     )
     solution_quantities = (
         "solutions/greedy",
-        "solutions/best_of_1",
-        "solutions/best_of_4",
-        "solutions/best_of_16",
-        "solutions/best_of_64",
+        *(f"solutions/best_of_{n}" for n in SIZES),
+        *(f"solutions/overrated_of_{n}" for n in SIZES),
+        *(f"solutions/overrated_by_chance_of_{n}" for n in SIZES),
         "solutions/pass_at_64",
         "solutions/vote_of_16",
         "solutions/clear_vote_of_16",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from core.families.family import Training, Work, training_figures
+from core.families.family import ALONE, ENSEMBLE, Training, Work, training_figures
 from core.families.offline import Offline
 from core.families.profiles import CPU_TRAINING, GPU_TRAINING, PAPER_TRAINING
 
@@ -13,11 +13,12 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.reward import RewardConfig
     from core.scoring.reward import RewardTrainer
 
-# Settings of answers, which a reward model does not give.
+SAMPLED = ("at_k_samples", "at_k_temperature", "eval_max_tokens")  # of the start's solutions
+SIZES = (1, 4, 16, 64)  # numbers of solutions that the best scored one is chosen among
+# Settings of other answers, which a model that scores does not give.
 OF_ANSWERS = (
-    *("benchmarks", "eval_limit", "eval_modes", "eval_temperature", "eval_max_tokens"),
-    *("eval_engine", "eval_tensor_parallel", "eval_server"),
-    *("at_k_benchmarks", "at_k_samples", "at_k_limit", "at_k_temperature"),
+    *("benchmarks", "eval_limit", "eval_modes", "eval_temperature"),
+    *("eval_engine", "eval_tensor_parallel", "eval_server", "at_k_benchmarks", "at_k_limit"),
     *("heldout_benchmarks", "heldout_limit", "heldout_mode", "heldout_temperature"),
     *("heldout_kl", "heldout_nll"),
 )
@@ -30,7 +31,7 @@ class RewardModels(Offline):
     columns = ("chosen", "rejected")  # beside a prompt, which both texts may have instead
     trained_by = "comparisons"
     gives_rewards = True
-    unused = (*Offline.unused, *OF_ANSWERS)
+    unused = (*(name for name in Offline.unused if name != "scorers"), *OF_ANSWERS)
     pair_quantities = (
         "pairs/accuracy",
         "pairs_clear/accuracy",
@@ -41,9 +42,23 @@ class RewardModels(Offline):
         "rewards/bimodality",
         "rewards/one_completion",
     )
+    solution_quantities = tuple(
+        f"{name}{ending}"
+        for ending in ("", ENSEMBLE, ALONE)
+        for name in (
+            *(f"solutions/best_of_{n}" for n in SIZES),
+            *(f"solutions/overrated_of_{n}" for n in SIZES),
+            *(f"solutions/overrated_by_chance_of_{n}" for n in SIZES),
+            "solutions/ordered_pairs",
+        )
+    )
     profiles: Mapping[str, Mapping[str, object]] = {
         "cpu": {
-            **{n: value for n, value in CPU_TRAINING.items() if n not in ("twins", *OF_ANSWERS)},
+            **{
+                n: value
+                for n, value in CPU_TRAINING.items()
+                if n not in ("twins", *OF_ANSWERS, *SAMPLED)
+            },
             "learning_rate": 1e-4,
             "lr_scheduler_type": "constant",
             "per_device_train_batch_size": 32,

@@ -21,7 +21,7 @@ class SFT(Offline):
     name = "sft"
     columns = ("prompt", "completion")
     trained_by = "fine-tuning"
-    unused = ("rewards",)
+    unused = ("rewards", "scorers")
     probabilities = ("nll", "extreme_share")
     claimed_probabilities = ("nll/without_end",)
     own_answers = ("kl_to_start",)

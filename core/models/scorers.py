@@ -85,6 +85,19 @@ def load_scorer(name: str, head: ScoringHead, **keywords: object) -> Loaded:
     return Loaded(model, new)
 
 
+def load_trained_scorer(name: str, head: ScoringHead, **keywords: object) -> PreTrainedModel:
+    """Load a model with its head as `load_scorer` does.
+
+    Raises:
+        BadValue: its files lack the head, or see `load_scorer`.
+        DamagedFile, MissingFile, UnknownName: see `load_scorer`.
+    """
+    model, new_weights = load_scorer(name, head, **keywords)
+    if new_weights:
+        raise BadValue(f"{name}: its files lack {', '.join(new_weights)}: train it first")
+    return model
+
+
 def load_drawn_scorer(
     name: str, head: ScoringHead, seed: int, **keywords: object
 ) -> PreTrainedModel:

@@ -28,6 +28,13 @@ SCORES_NOTE = (
     "ordered_pairs one solution is right, one is wrong, and their scores are in order; best_of_n "
     "takes the highest score of any n; a trace error is a right answer with a wrong step."
 )
+OVERRATED_NOTE = (
+    "overrated_of_n is no share but the score less the gold of the best scored of any n: both in "
+    "standard deviations within a problem, from its mean; the gold is the share of right steps. "
+    "overrated_by_chance_of_n is that of equal scores in an order which knows nothing of the gold. "
+    "/ensemble scores by the mean of the standardised scores of several models, and /alone is the "
+    "mean over these models."
+)
 OF_TEXTS = "of texts that the model draws, beside held-out texts"
 TEXTS_NOTE = (
     "bigrams/distance is the total variation of pairs of neighbouring tokens; texts of one "
@@ -43,6 +50,7 @@ TEACHER_NOTE = (
 TEACHER_NAMES = {name for family in ROWS for name in family.teacher_quantities}
 TEXT_NAMES = {name for family in ROWS for name in family.text_quantities}
 SCORE_NAMES = {name for family in ROWS for name in family.solution_quantities}
+OVERRATED_NAMES = {name for name in SCORE_NAMES if "overrated" in name}
 PAIR_NAMES, REWARD_NAMES = (
     {
         name
@@ -95,6 +103,7 @@ def subject_and_notes(names: Sequence[str]) -> tuple[str, list[str]]:
         (PAIR_NAMES, OF_PAIRS, PAIRS_NOTE),
         (REWARD_NAMES, OF_PAIRS, REWARDS_NOTE),
         (SCORE_NAMES, OF_SCORES, SCORES_NOTE),
+        (OVERRATED_NAMES, OF_SCORES, OVERRATED_NOTE),
         (TEXT_NAMES, OF_TEXTS, TEXTS_NOTE),
         (TEACHER_NAMES, OF_TEACHER, TEACHER_NOTE),
     )

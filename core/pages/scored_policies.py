@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
+from core.families.family import ENSEMBLE
 from core.pages.families import PaperAtScale
 from core.pages.runs import by_arm
 from core.records.pair_files import PairSets, read_run_pairs
@@ -21,6 +22,7 @@ from core.scoring.solution_quantities import (
     ScoredSolutions,
     best_of,
     best_vote,
+    ensemble,
     mean,
     ordered_pairs,
     scored_solutions,
@@ -53,6 +55,12 @@ class Scorer:
     def name(self) -> str:
         """The name of the scorer on the page."""
         return self.arm if self.arm == self.paper else f"{self.paper}: {self.arm}"
+
+    @property
+    def ways(self) -> "Mapping[str, Way]":
+        """The ways to choose by its scores, without weighted votes if a score is no weight."""
+        weighs = all((solutions.score >= 0).all() for solutions in self.solutions.values())
+        return BY_SCORES if weighs else {n: way for n, way in BY_SCORES.items() if n != WEIGHTED}
 
 
 @dataclass(frozen=True)
@@ -98,28 +106,32 @@ def passes(solutions: ScoredSolutions, n: int) -> Ratio:
 
 
 WITHOUT_SCORES: Mapping[str, Way] = {"pass@n": passes, "vote": vote}
+WEIGHTED = "weighted vote"
 BY_SCORES: Mapping[str, Way] = {
     "best of n": best_of,
-    "weighted vote": weighted_vote,
+    WEIGHTED: weighted_vote,
     f"vote of the best {BEST}": best_vote,
 }
 
 
 def scorers_of(members: Sequence[PaperAtScale]) -> Iterator[Scorer]:
-    """Yield each arm of papers whose runs stored scores of solutions."""
+    """Yield each arm of papers whose runs stored scores of solutions, and its ensemble if any."""
     for member in members:
         path = page_of(member.paper.slug, member.scale)
         for arm, runs in by_arm(member.paper, member.runs).items():
             sets = {run["seed"]: read_run_pairs(run) for run in runs}
             scored = {seed: columns for seed, columns in sets.items() if GREEDY in columns}
-            if scored:
+            kinds = {"": scored_solutions, ENSEMBLE: ensemble}
+            if not any(columns.keys() - {SAMPLED, GREEDY} for columns in scored.values()):
+                del kinds[ENSEMBLE]
+            for ending, read in kinds.items() if scored else ():
                 yield Scorer(
                     paper=member.paper.slug,
                     path=path,
-                    arm=arm,
+                    arm=f"{arm}{ending}",
                     start=str(runs[0]["config"]["model"]["value"]),
                     samples={seed: samples_digest(columns) for seed, columns in scored.items()},
-                    solutions={seed: scored_solutions(columns) for seed, columns in scored.items()},
+                    solutions={seed: read(columns) for seed, columns in scored.items()},
                 )
 
 
@@ -172,7 +184,7 @@ def policy_of(scorers: Sequence[Scorer]) -> Policy:
         return Chosen(way, scorer if by_scores else None, tuple(cells))
 
     rows = [chosen(*way, first, by_scores=False) for way in WITHOUT_SCORES.items()]
-    rows += [chosen(*way, s, by_scores=True) for s in scorers for way in BY_SCORES.items()]
+    rows += [chosen(*way, s, by_scores=True) for s in scorers for way in s.ways.items()]
     return Policy(
         start=first.start,
         seeds=seeds,

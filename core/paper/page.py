@@ -13,6 +13,7 @@ TRL = "trl"  # stands for a paper: what TRL's paper index sets for the other one
 PREPARED = "prepared:"  # before the name of a preparation, in place of a model's name
 # What an arm may say besides the settings that it changes.
 AT, ONLY_AT, SAME_AS, FAMILY, PER_SEED = "at", "only_at", "same_as", "family", "per_seed"
+APART = 1_000_000  # between the seeds of the preparations of one seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,11 +114,12 @@ class Paper:
     another `"family"` has that one's profile, and of the paper the model, data, rewards and
     benchmarks, and as many samples as its main arm. `preparations` are trainings that come before,
     written like arms: a `model` of `"prepared:NAME"` is what one of them made, with seed 0, or with
-    the run's own seed if it says `"per_seed": True`. `layouts` are of
-    tables that a plain grid of their numbers would not show as they are printed. `trl_index` are
-    the fields that TRL's paper index sets for this paper, for comparison alone; `trl_reasons` say
-    why others stand here. `not_run` says what a run would need that is not here; the paper is
-    planned and its laws are judged all the same.
+    the run's own seed if it says `"per_seed": True`; with `"per_seed": n` it is the n-th of
+    several, each of which has a seed of its own for each seed of a run. `layouts` are of tables
+    that a plain grid of their numbers would not show as they are printed. `trl_index` are the
+    fields that TRL's paper index sets for this paper, for comparison alone; `trl_reasons` say why
+    others stand here. `not_run` says what a run would need that is not here; the paper is planned
+    and its laws are judged all the same.
 
     Raises:
         BadValue: the slug, or the name of an arm or a preparation, cannot be that of a folder.
@@ -220,9 +222,10 @@ class Paper:
         """Return the family whose trainer an arm uses."""
         return str(self._entries(arm, None).get(FAMILY, self.family))
 
-    def is_per_seed(self, preparation: str) -> bool:
-        """Return whether each seed has a preparation of its own, which its arms share."""
-        return bool(self._entries(preparation, None).get(PER_SEED, False))
+    def preparation_seed(self, preparation: str, seed: int) -> int:
+        """Return the seed of a preparation for the runs of a seed; 0 if all seeds share it."""
+        per_seed = self._entries(preparation, None).get(PER_SEED, False)
+        return seed + (cast(int, per_seed) - 1) * APART if per_seed else 0
 
     def scales(self, arm: str) -> tuple[str, ...]:
         """Return the scales at which an arm changes more than elsewhere."""

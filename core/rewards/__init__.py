@@ -29,6 +29,7 @@ from core.rewards.repetition import (
     RepetitionPenalty,
     get_repetition_penalty_reward,
 )
+from core.rewards.right_sums import RightSums
 from core.rewards.scaled import Scaled
 from core.rewards.shuffled import Shuffled
 from core.rewards.steps import StepAccuracy
@@ -49,6 +50,7 @@ __all__ = [
     "LengthWithin",
     "Noisy",
     "RepetitionPenalty",
+    "RightSums",
     "Scaled",
     "Shuffled",
     "SoftOverlong",

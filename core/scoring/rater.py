@@ -20,7 +20,13 @@ from core.forward.head_scores import end_scores, label_values, token_scores
 from core.models.folders import ADAPTERS
 from core.models.load import reach, reading
 from core.models.scorers import HEADS as OF_HEADS
-from core.models.scorers import REWARD_HEAD, STEP_HEAD, VALUE_HEAD, ScoringHead, load_scorer
+from core.models.scorers import (
+    REWARD_HEAD,
+    STEP_HEAD,
+    VALUE_HEAD,
+    ScoringHead,
+    load_trained_scorer,
+)
 from core.rewards.completions import Completion, completion_text
 from core.rollout.chat import ChatPrompt, chat_messages, chat_text
 from eval.errors import BadValue
@@ -184,13 +190,10 @@ def load_rater(name: str, loading: Loading, separator: str | None = None) -> Rat
         raise BadValue(
             f"step separator {separator!r}: {name} scores {head.scores}, not steps: leave it out"
         )
-    model, new_weights = load_scorer(name, head, dtype=loading.dtype)
-    if new_weights:
-        raise BadValue(f"{name}: its files lack {', '.join(new_weights)}: train it first")
-    placed: Any = model.eval()  # Any: half typed
+    model: Any = load_trained_scorer(name, head, dtype=loading.dtype)  # Any: half typed
     return Rater(
         name,
-        placed.to(loading.place),
+        model.eval().to(loading.place),
         loading.tokenizer(name),
         head,
         SEPARATOR if separator is None else separator,

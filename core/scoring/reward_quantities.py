@@ -40,17 +40,22 @@ class RewardedPairs(NamedTuple):
         return self.chosen - self.rejected
 
 
-@torch.no_grad()
 def pair_rewards(model: nn.Module, tokenizer: Tokenizer, rows: Sequence[Row]) -> Tensor:
     """Return the rewards (2, N) of the chosen and the rejected texts of N rows."""
     chats = list(to_chatml(DATASET.from_list([*rows])).with_format(None))
     texts = [encode_whole(row, name, tokenizer) for name in ANSWERS for row in chats]
+    return text_rewards(model, tokenizer, texts).reshape(2, -1)
+
+
+@torch.no_grad()
+def text_rewards(model: nn.Module, tokenizer: Tokenizer, texts: Sequence[Sequence[int]]) -> Tensor:
+    """Return the rewards (N,) of N texts of token ids."""
     padding, device = tokenizer.pad_token_id, next(model.parameters()).device
     rewards = []
     for first in range(0, len(texts), BATCH):
         ids, mask = pad_rows(texts[first : first + BATCH], padding)
         rewards.append(end_scores(model, ids.to(device), mask.to(device))[:, 0].cpu())
-    return torch.cat(rewards).reshape(2, -1)
+    return torch.cat(rewards)
 
 
 def reward_columns(start: Tensor, trained: Tensor, rows: Sequence[Row]) -> dict[str, list[float]]:

@@ -1,6 +1,7 @@
 """Accuracies of solutions that a score or a vote chooses among many, from stored scores of each."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import comb
 from typing import NamedTuple
 
 import torch
@@ -41,16 +42,30 @@ class ScoredSolutions(NamedTuple):
     as_outcome: Tensor
     greedy: Tensor
 
+    @property
+    def gold(self) -> Tensor:
+        """The share of right steps of each solution (N, K), 0 without steps."""
+        right = torch.where(self.is_answered > 0, self.steps - self.differing, self.differing)
+        return right / self.steps.clamp(min=1)
+
 
 def scored_solutions(
-    sets: Mapping[str, Mapping[str, Sequence[float]]], *, at_start: bool = False
+    sets: Mapping[str, Mapping[str, Sequence[float]]],
+    *,
+    at_start: bool = False,
+    scored: str = SAMPLED,
 ) -> ScoredSolutions:
     """Return stored solutions with the scores of the trained model or of its start.
+
+    Args:
+        sets: The sets of columns of a file by name.
+        at_start: Whether the scores are those of the start.
+        scored: The name of the set, of which each model that scores the solutions has one.
 
     Raises:
         BadValue: the problems have different numbers of solutions.
     """
-    columns, model = sets[SAMPLED], MODELS[0] if at_start else MODELS[1]
+    columns, model = sets[scored], MODELS[0] if at_start else MODELS[1]
     counts = torch.tensor(columns["problem"], dtype=torch.long).bincount()
     if len(counts.unique()) > 1:
         raise BadValue("expected as many solutions of each problem, found different numbers")
@@ -65,6 +80,36 @@ def scored_solutions(
     return ScoredSolutions(**values, greedy=greedy)
 
 
+def ensemble(
+    sets: Mapping[str, Mapping[str, Sequence[float]]], *, at_start: bool = False
+) -> ScoredSolutions:
+    """Return stored solutions with the mean of the standardised scores of all models as scores."""
+    members = scored_by_each(sets, at_start=at_start)
+    score = torch.stack([standardised(member.score) for member in members]).mean(0)
+    return members[0]._replace(score=score)
+
+
+def scored_by_each(
+    sets: Mapping[str, Mapping[str, Sequence[float]]], *, at_start: bool = False
+) -> list[ScoredSolutions]:
+    """Return stored solutions with the scores of each model that scores them."""
+    return [
+        scored_solutions(sets, at_start=at_start, scored=name) for name in sets if name != GREEDY
+    ]
+
+
+def standardised(values: Tensor) -> Tensor:
+    """Return values (N, K) less their mean of each problem, in deviations within a problem.
+
+    The deviation is one number, the root of the mean square over all problems. A constant that is
+    added to all values of a problem, or to all problems, changes nothing. Values that are equal
+    within each problem become 0.
+    """
+    centred = values - values.mean(1, keepdim=True)
+    deviation = centred.square().mean().sqrt()
+    return centred / deviation if deviation > 0 else centred
+
+
 class Ratio(NamedTuple):
     """Two numbers of each problem (N,), of which a quantity is the sum over the sum."""
 
@@ -77,11 +122,43 @@ def mean(values: Tensor) -> Ratio:
     return Ratio(values, torch.ones_like(values))
 
 
+def chances(score: Tensor, n: int) -> Tensor:
+    """Return for each solution (N, K) how often it is the best scored of any n of its problem.
+
+    Solutions of equal scores share their chances.
+    """
+    total = score.shape[1]
+    check_subset(n, total)
+    # The solution of rank r, the best one 0, wins the subsets whose others have a higher rank.
+    wins = [comb(total - 1 - rank, n - 1) / comb(total, n) for rank in range(total)]
+    rank = score.argsort(dim=1, descending=True).argsort(1)
+    of_rank = torch.tensor(wins, dtype=torch.float64)[rank]
+    same = (score.unsqueeze(2) == score.unsqueeze(1)).double()
+    return (same * of_rank.unsqueeze(1)).sum(2) / same.sum(2)
+
+
 def best_of(solutions: ScoredSolutions, n: int) -> Ratio:
     """Return how often the best scored of any n solutions is right, see `best_of_k`."""
     check_subset(n, solutions.score.shape[1])
     pairs = zip(solutions.score.tolist(), solutions.is_answered.bool().tolist(), strict=True)
     return mean(torch.tensor([best_of_k(scores, right, n) for scores, right in pairs]).double())
+
+
+def overrated(solutions: ScoredSolutions, n: int) -> Ratio:
+    """Return the standardised score less the standardised gold of the best scored of n solutions.
+
+    The gold is the share of right steps, see `standardised`. A score that is the gold has 0.
+    """
+    gap = standardised(solutions.score) - standardised(solutions.gold)
+    return mean((chances(solutions.score, n) * gap).sum(1))
+
+
+def overrated_by_chance(solutions: ScoredSolutions, n: int) -> Ratio:
+    """Return what `overrated` would be of equal scores in an order that knows nothing of the gold.
+
+    It is the standardised score of the best scored one, as the gold of its choice is 0 on average.
+    """
+    return mean((chances(solutions.score, n) * standardised(solutions.score)).sum(1))
 
 
 def check_subset(n: int, total: int) -> None:
@@ -206,6 +283,11 @@ Measure = Callable[[ScoredSolutions], Ratio]
 SOLUTION_QUANTITIES: Mapping[str, Measure] = {
     "solutions/greedy": lambda s: mean(s.greedy),
     **{f"solutions/best_of_{n}": lambda s, n=n: best_of(s, n) for n in (1, 4, 16, 64)},
+    **{f"solutions/overrated_of_{n}": lambda s, n=n: overrated(s, n) for n in (1, 4, 16, 64)},
+    **{
+        f"solutions/overrated_by_chance_of_{n}": lambda s, n=n: overrated_by_chance(s, n)
+        for n in (1, 4, 16, 64)
+    },
     "solutions/pass_at_64": lambda s: mean(blocks(s.is_answered, 64).amax(-1).mean(1)),
     "solutions/vote_of_16": lambda s: vote(s, 16),
     "solutions/clear_vote_of_16": lambda s: clear_vote(s, 16),
@@ -221,15 +303,17 @@ SOLUTION_QUANTITIES: Mapping[str, Measure] = {
 }
 
 
-def solution_quantity(name: str, solutions: ScoredSolutions) -> Quantity:
+def solution_quantity(name: str, *scored: ScoredSolutions) -> Quantity:
     """Return a quantity of `SOLUTION_QUANTITIES`, with its interval over the sampling of problems.
 
-    A share of none is 0, and that of no pairs in order 1/2.
+    It is the mean over models that score the same solutions, `scored` of each. A share of none is
+    0, and that of no pairs in order 1/2.
 
     Raises:
         BadValue: there are fewer solutions of a problem than it needs.
     """
-    above, below = SOLUTION_QUANTITIES[name](solutions)
+    ratios = [SOLUTION_QUANTITIES[name](solutions) for solutions in scored]
+    above, below = (torch.stack(parts).mean(0) for parts in zip(*ratios, strict=True))
     if not below.any():
         value = 0.5 if name == ORDER else 0.0
         return Quantity(value, value, value, len(below))

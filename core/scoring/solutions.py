@@ -6,16 +6,20 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from core.bounded_templates import Tokenizer
 from core.collect.own_solutions import judged, judged_row
-from core.collect.rejection import user_message
+from core.collect.rejection import assistant_message, user_message
 from core.data.conversations import Row
+from core.data.scored_pairs import encode_whole
 from core.data.sft import IGNORED
 from core.forward.batches import pad_rows
 from core.forward.head_scores import label_values, token_scores
 from core.preparations.own_solutions import LABELS
 from core.rollout.chat import chat_text
 from core.samplers.policy import PolicySampler
+from core.scoring.reward_quantities import text_rewards
 from core.scoring.token_scores import Encoder
+from eval.errors import BadValue
 from eval.samples.evaluation import Decoding
 
 BATCH = 256  # solutions that are scored together
@@ -71,6 +75,39 @@ def step_scores(model: nn.Module, encode: Encoder, solutions: Sequence[Solved]) 
         for place, row, of_row in zip(part, rows, values.split(mask.sum(1).tolist()), strict=True):
             labels = torch.tensor([*row["token_labels"]])
             scores[place] = of_row[labels != IGNORED]
+    return scores
+
+
+def whole_scores(
+    model: nn.Module, tokenizer: Tokenizer, rows: Sequence[Row], solutions: Sequence[Solved]
+) -> list[Tensor]:
+    """Return the reward of each solution of `rows` as the score of each of its steps.
+
+    A solution without steps has one score.
+    """
+    texts = [
+        {"prompt": rows[s.problem]["prompt"], "answer": assistant_message(str(s.row["completion"]))}
+        for s in solutions
+    ]
+    rewards = text_rewards(model, tokenizer, [encode_whole(t, "answer", tokenizer) for t in texts])
+    return [
+        reward.expand(max(1, len(solution.row["labels"])))
+        for reward, solution in zip(rewards, solutions, strict=True)
+    ]
+
+
+def finite(scores: Sequence[Tensor], name: str) -> Sequence[Tensor]:
+    """Return the scores of a model of this name.
+
+    Raises:
+        BadValue: a score is not finite.
+    """
+    for place, of_steps in enumerate(scores):
+        if not of_steps.isfinite().all():
+            raise BadValue(
+                f"{name} scores solution {place} with {of_steps.tolist()}: expected finite "
+                "numbers; look for NaN in its weights"
+            )
     return scores
 
 

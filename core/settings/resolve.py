@@ -184,7 +184,7 @@ def prepared_of(resolved: Resolved, waiting: tuple[str, ...]) -> dict[str, Resol
             model is needed, or a model where rows are.
     """
     run, paper = resolved.run, resolved.paper
-    references = [(name, "a model") for name in (run.model, *run.roles.values())]
+    references = [(name, "a model") for name in run.models]
     references += [(name, "rows") for name in run.data.split("+")]
     starts = resolved.world.starts
     preparations: dict[str, Resolved] = {}

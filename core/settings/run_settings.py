@@ -31,7 +31,8 @@ class RunSettings:
     """The settings of a run beside its trainer's; a profile or name=value can set each of them.
 
     `regime` stands for the settings of that name in `core.families.regimes`. `roles` are the models
-    that a family takes beside the policy: names, folders or preparations.
+    that a family takes beside the policy: names, folders or preparations. `scorers` are trained
+    reward models, named in the same way, that rate solutions together with the one of the run.
 
     `twins` maps a benchmark of the paper to the suite that is scored in its place. `eval_limit`
     problems of each suite, a fixed sample, are scored (all if unset), in each of the `eval_modes`
@@ -81,6 +82,7 @@ class RunSettings:
     chat_template: str | None = None
     rewards: tuple[Reward, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
+    scorers: tuple[str, ...] = ()
     benchmarks: tuple[str, ...] = ()
     twins: Mapping[str, str] = field(default_factory=dict[str, str])
     eval_limit: int | None = None
@@ -212,6 +214,11 @@ class RunSettings:
         )
 
     @property
+    def models(self) -> tuple[str, ...]:
+        """The models that a run begins with or takes beside it."""
+        return (self.model, *self.roles.values(), *self.scorers)
+
+    @property
     def suites(self) -> dict[str, str]:
         """The suite that is scored for each of the paper's benchmarks."""
         return {name: self.twins.get(name, name) for name in self.benchmarks}
@@ -278,6 +285,7 @@ IDLE = (
     Idle(("lora_*",), lambda s: not s.use_peft),
     *(Idle((name,), lambda s, name=name: not getattr(s, name)) for name in LORA_OPTIONS),
     Idle(("roles",), lambda s: not s.roles),
+    Idle(("scorers",), lambda s: not s.scorers),
     Idle(("prompt_column",), lambda s: s.prompt_column is None),
     Idle(("prompt_template",), lambda s: s.prompt_template is None),
     Idle(("system_prompt",), lambda s: s.system_prompt is None),
@@ -286,7 +294,7 @@ IDLE = (
 )
 # Fields that say what is asked of a trained policy: no part of its training.
 SCORING = frozenset(
-    {"benchmarks", "twins", "eval_limit", "eval_modes", "eval_temperature"}
+    {"benchmarks", "scorers", "twins", "eval_limit", "eval_modes", "eval_temperature"}
     | {"eval_engine", "eval_server", "eval_tensor_parallel"}
 ) | {f"at_k_{part}" for part in ("benchmarks", "samples", "limit", "temperature")}
 # Fields that choose among trainings: no part of one, nor of what its record says of it.

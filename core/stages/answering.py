@@ -46,8 +46,8 @@ class Answering:
         """The tokenizer of the policy."""
         return self.loading.tokenizer(self.place)
 
-    def scorer(self, head: "ScoringHead", seed: int) -> "PreTrainedModel":
-        """Load the model with a head; one without it gets that of a training's seed."""
+    def scorer(self, head: "ScoringHead", seed: int | None) -> "PreTrainedModel":
+        """Load the model with a head, see `Loading.scorer`."""
         from core.stages.training import prepare_torch
 
         prepare_torch(self.threads)

@@ -54,13 +54,13 @@ class Chain:
         shipped is one per seed, and stands under its own name.
         """
         chains = {
-            name: Chain(resolved, self.seed if resolved.paper.is_per_seed(name) else 0)
+            name: Chain(resolved, resolved.paper.preparation_seed(name, self.seed))
             for name, resolved in self.resolved.prepared.items()
         }
         run = self.resolved.run
         builds = {
             build_of(name, self.seed): Chain(resolve(POCKET.starts, arm=name), self.seed)
-            for name in (run.model, *run.roles.values())
+            for name in run.models
             if is_trained_here(name, self.seed)
         }
         return {**chains, **builds}
@@ -184,10 +184,12 @@ class Chain:
         solutions = partial(
             SolutionQuantities,
             begun=start,
-            seed=self.seed,
             family=family,
             config=config,
             decoding=decoding_of_solutions(self.resolved.run),
+            scorers=tuple(
+                self._answering(start, self._chosen(name)) for name in self.resolved.run.scorers
+            ),
         )
         of_teacher = claimed(family.teacher_quantities)
         divergences = partial(
@@ -261,7 +263,11 @@ class Chain:
         role = self.train.roles.get("teacher") if self.train else None
         if role is None:
             raise BadValue("quantities of a teacher are asked for: set roles={'teacher': ...}")
-        return Answering(replace(self.start, chosen=role), start.loading, start.threads)
+        return self._answering(start, role)
+
+    def _answering(self, start: Answering, chosen: Chosen) -> Answering:
+        """Return another model that is loaded as the start is."""
+        return Answering(replace(self.start, chosen=chosen), start.loading, start.threads)
 
     def _chosen(self, name: str) -> Chosen:
         """Return the model of a name, with its training stage if the name is a preparation's."""

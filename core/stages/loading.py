@@ -172,17 +172,22 @@ class Loading:
             chunk=CHUNK if self.place.type == "cpu" else DEVICE_CHUNK,
         )
 
-    def scorer(self, model: str, head: "ScoringHead", seed: int) -> "PreTrainedModel":
-        """Load a model that scores by name or folder; the seed draws a head that it lacks.
+    def scorer(self, model: str, head: "ScoringHead", seed: int | None) -> "PreTrainedModel":
+        """Load a model that scores by name or folder; a seed draws a head that it lacks.
 
         Raises:
-            BadValue, DamagedFile, MissingFile, UnknownName: see `load_scorer`.
+            BadValue: it lacks a head and there is no seed, or see `load_scorer`.
+            DamagedFile, MissingFile, UnknownName: see `load_scorer`.
         """
-        from core.models.scorers import load_drawn_scorer
+        from core.models.scorers import load_drawn_scorer, load_trained_scorer
 
         self.make_room()
         options = {"dtype": self.dtype, "trust_remote_code": self.trust_code}
-        scorer: Any = load_drawn_scorer(model, head, seed, **options)  # Any: half typed
+        scorer: Any = (  # Any: half typed
+            load_trained_scorer(model, head, **options)
+            if seed is None
+            else load_drawn_scorer(model, head, seed, **options)
+        )
         return scorer.eval().to(self.place)
 
     def denoiser(self, model: str) -> "PreTrainedModel":

@@ -6,18 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.data.sources import Row
-from core.families.family import SEEN, Family
+from core.families.family import ALONE, ENSEMBLE, SEEN, Family, of_one_model
 from core.records.pair_files import PairSets, set_of, write_pairs
 from core.rewards.verifiers import spread
 from core.stages.answering import Answering
 from core.stages.data import read_rows, split_rows
 from core.stages.quantities import QuantityStage
+from eval.errors import BadValue
 from eval.samples.evaluation import Decoding
 from eval.terminal import say
 
 if TYPE_CHECKING:  # torch, which the plan of a run must not wait for
     from core.configs.base import BaseConfig
     from core.forward.quantities import Quantity
+    from core.scoring.solutions import Solved
 
 FILE = "pairs.parquet"
 
@@ -99,57 +101,81 @@ class SolutionQuantities(PairQuantities):
     """Quantities of solutions that the starting policy samples and the trained model scores.
 
     The held-out rows are problems, each of which is solved as `decoding` says, and greedily. The
-    start gives all solutions the score 1.
+    start gives all solutions the score 1. The sampled ones have a set of numbers for each scorer.
 
     Attributes:
-        seed: The seed of the training.
         decoding: How the solutions are sampled.
         family: The family of the training, whose trainer says how solutions are read.
         config: The settings of the training.
+        scorers: Further trained models, which score the same sampled solutions.
     """
 
     name = "solutions"
-    seed: int
     decoding: Decoding
     family: Family
     config: "BaseConfig"
+    scorers: tuple[Answering, ...] = ()
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """The inputs of the quantities of pairs, and how solutions are sampled."""
-        return {**super().inputs, "decoding": asdict(self.decoding)}
+        """The inputs of the quantities of pairs, how solutions are sampled, and the scorers."""
+        scorers = [scorer.policy.key for scorer in self.scorers]
+        named = {"scorers": scorers} if scorers else {}
+        return {**super().inputs, "decoding": asdict(self.decoding), **named}
 
     def work(self, folder: Path) -> Mapping[str, object]:
         """Write the numbers of the solutions, and return every quantity by its name."""
-        from core.scoring.solutions import GREEDY, SAMPLED
+        from core.scoring.solutions import GREEDY, SAMPLED, draw_solutions
 
         _, held_out = split_rows(read_rows(self.data.folder), self.rows)
-        greedy = Decoding(max_tokens=self.decoding.max_tokens)
+        sampled, greedy = (
+            draw_solutions(self.begun.sampler, held_out, decoding)
+            for decoding in (self.decoding, Decoding(max_tokens=self.decoding.max_tokens))
+        )
         columns = {
-            name: self.solved(held_out, decoding)
-            for name, decoding in ((SAMPLED, self.decoding), (GREEDY, greedy))
+            name: self.scored(held_out, solutions, scorer)
+            for name, solutions, scorer in (
+                (SAMPLED, sampled, self.answering),
+                (GREEDY, greedy, self.answering),
+                *((f"{SAMPLED}/{n}", sampled, one) for n, one in enumerate(self.scorers, 2)),
+            )
         }
         write_pairs(folder / FILE, columns)
         say(f"{self.name}: {self.subject} of {len(held_out)} held-out problems")
         return derive(columns, self.quantities)
 
-    def solved(self, rows: Sequence[Row], decoding: Decoding) -> dict[str, list[float]]:
-        """Return the columns of solutions of a file for these problems."""
+    def scored(
+        self, rows: Sequence[Row], solutions: "Sequence[Solved]", scorer: Answering
+    ) -> dict[str, list[float]]:
+        """Return the columns of a file for solutions of these problems.
+
+        Raises:
+            BadValue: the scorer has no trained head or another tokenizer, or a score is not finite.
+        """
         from core.scoring.solutions import (
-            draw_solutions,
             equal_scores,
+            finite,
             solution_columns,
             step_scores,
+            whole_scores,
         )
 
-        solutions = draw_solutions(self.begun.sampler, rows, decoding)
         start = trained = equal_scores(solutions)
         if self.answering is not self.begun:
             trainer: Any = self.family.trainer_class()  # Any: of a family of such scores
-            encoder = trainer.encoder(self.config, self.answering.tokenizer)
-            scorer = self.answering.scorer(trainer.head, self.seed)
-            trained = step_scores(scorer, encoder, solutions)
-        return solution_columns(solutions, {"start": start, "trained": trained})
+            tokenizer = scorer.tokenizer
+            if tokenizer.get_vocab() != self.begun.tokenizer.get_vocab():
+                raise BadValue(
+                    f"{scorer.place} has another tokenizer than {self.begun.place}, whose "
+                    "solutions it scores: train it from a model with the same one"
+                )
+            model = scorer.scorer(trainer.head, None)
+            if self.family.pair_quantities:
+                trained = whole_scores(model, tokenizer, rows, solutions)
+            else:
+                trained = step_scores(model, trainer.encoder(self.config, tokenizer), solutions)
+        scores = {"start": start, "trained": finite(trained, scorer.place)}
+        return solution_columns(solutions, scores)
 
 
 def derive(sets: PairSets, names: Iterable[str], *, at_start: bool = False) -> dict[str, object]:
@@ -170,14 +196,19 @@ def quantity_of(sets: PairSets, name: str, *, at_start: bool) -> "Quantity":
     from core.scoring.reward_quantities import has_rewards, reward_quantity, rewarded_pairs
     from core.scoring.solution_quantities import (
         SOLUTION_QUANTITIES,
+        ensemble,
+        scored_by_each,
         scored_solutions,
         solution_quantity,
     )
 
     if name in TEACHER_QUANTITIES:
         return teacher_quantity(name, sets, at_start=at_start)
-    if name in SOLUTION_QUANTITIES:
-        return solution_quantity(name, scored_solutions(sets, at_start=at_start))
+    if (measured := of_one_model(name)) in SOLUTION_QUANTITIES:
+        if name.endswith(ALONE):
+            return solution_quantity(measured, *scored_by_each(sets, at_start=at_start))
+        read = ensemble if name.endswith(ENSEMBLE) else scored_solutions
+        return solution_quantity(measured, read(sets, at_start=at_start))
     columns, own_name = sets[set_of(name)], name.removesuffix(SEEN)
     if has_rewards(columns):
         return reward_quantity(own_name, rewarded_pairs(columns, at_start=at_start))

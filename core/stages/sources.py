@@ -63,7 +63,7 @@ def check_models(run: RunSettings) -> None:
     Raises:
         UnknownName, MissingFile, DamagedFile: a model does not exist, or a local one is damaged.
     """
-    for name in (run.model, *run.roles.values()):
+    for name in run.models:
         if not name.startswith(PREPARED):
             check_model(name)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from core.families.family import SEEN
+from core.families.family import SEEN, of_one_model
 from core.records.agreement import agree
 from core.records.answers import seal_of
 from core.records.pair_files import read_run_pairs, set_of
@@ -32,7 +32,7 @@ def pair_problems(run: RunRecord) -> Iterator[str]:
     recorded, sets = run.get("probabilities", {}), read_run_pairs(run)
     of_pairs = {*PAIR_QUANTITIES, QUANTILE_GAP, *REWARD_QUANTITIES, *SOLUTION_QUANTITIES}
     of_pairs |= {*TEACHER_QUANTITIES}
-    names = [name for name in recorded if name.removesuffix(SEEN) in of_pairs]
+    names = [name for name in recorded if of_one_model(name.removesuffix(SEEN)) in of_pairs]
     for name in names:
         if set_of(name) not in sets:
             yield f"{place_of(run)}, {name}: its file of pairs has no set {set_of(name)}"

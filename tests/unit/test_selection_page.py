@@ -93,6 +93,12 @@ def test_equal_scores_choose_at_random_and_order_half_of_all_pairs():
     assert all(plain.end == pytest.approx(weighted.end) for plain, weighted in votes)
 
 
+def test_scores_below_zero_weigh_no_votes():
+    rewards = scorer("rewards", (1,), lambda count: [score - 0.5 for score in coarse(count)])
+    assert [*rewards.ways] == ["best of n", "vote of the best 5"]
+    assert [*scorer("shares", (1,)).ways] == ["best of n", "weighted vote", "vote of the best 5"]
+
+
 def test_pairs_over_all_problems_are_those_of_one_problem_with_all_solutions():
     solutions = scorer("one", (3,)).solutions[3]
     flat = type(solutions)(*(values.reshape(1, -1) for values in solutions))

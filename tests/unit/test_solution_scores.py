@@ -1,33 +1,49 @@
 """Scores of solutions: what a vote, a weighted vote and the best of n choose, by enumeration."""
 
 from dataclasses import asdict
-from itertools import combinations
+from itertools import combinations, permutations
 from statistics import fmean
 
 import pytest
 import torch
 from run_records import run_record, written_again
 
+from core.collect.own_solutions import judged_row
+from core.families.family import ALONE, ENSEMBLE, of_one_model
 from core.families.prm import ProcessRewardModels, SolutionScorers
+from core.families.reward import RewardModels
 from core.families.verifier import Verifiers
 from core.losses.scoring import step_labels
+from core.preparations.own_solutions import LABELS
 from core.records.pair_files import pairs_digest, read_pairs, write_pairs
 from core.records.places import own_results
+from core.rewards import RightSums
 from core.scoring.solution_quantities import (
     ORDER,
     SOLUTION_QUANTITIES,
     ScoredSolutions,
     best_of,
     best_vote,
+    chances,
     clear_vote,
     elect,
+    ensemble,
     ordered_pairs,
+    overrated,
+    overrated_by_chance,
     scored_solutions,
     solution_quantity,
     vote,
     weighted_vote,
 )
-from core.scoring.solutions import GREEDY, MODELS, NO_ANSWER, SAMPLED
+from core.scoring.solutions import (
+    GREEDY,
+    MODELS,
+    NO_ANSWER,
+    SAMPLED,
+    Solved,
+    solution_columns,
+)
 from core.stages.pair_quantities import derive
 from core.stages.probabilities import compare_quantities
 from core.verdicts.derived_pairs import pair_problems
@@ -35,6 +51,7 @@ from eval.errors import BadValue
 from eval.nano.running_sums import judge_sums, running_sums
 
 PROBLEMS, SOLUTIONS = 6, 64
+QUANTITIES = {*SOLUTION_QUANTITIES, *RewardModels.solution_quantities}
 
 
 def some_columns(seed=0, per_problem=SOLUTIONS):
@@ -169,6 +186,7 @@ def test_families_offer_every_quantity():
     for family in (ProcessRewardModels, Verifiers):
         assert family.solution_quantities == SolutionScorers.solution_quantities
         assert sorted(family.solution_quantities) == sorted(SOLUTION_QUANTITIES)
+    assert {*map(of_one_model, RewardModels.solution_quantities)} < {*SOLUTION_QUANTITIES}
 
 
 def test_different_numbers_of_solutions_are_refused():
@@ -178,26 +196,156 @@ def test_different_numbers_of_solutions_are_refused():
         scored_solutions({**sets, SAMPLED: fewer})
 
 
+MEMBERS = (SAMPLED, f"{SAMPLED}/2", f"{SAMPLED}/3")
+
+
+def members_sets(seed=0):
+    """Sets of random solutions that three models score."""
+    sets = some_sets(seed)
+    others = [some_columns(seed + n) for n in (2, 3)]
+    score = "trained_score"
+    scored = [{**sets[SAMPLED], score: columns[score]} for columns in others]
+    return sets | dict(zip(MEMBERS[1:], scored, strict=True))
+
+
+def few_solutions(problems=3, total=6, seed=0):
+    """Solutions with scores of which some are equal, and with every share of right steps."""
+    draw = torch.Generator().manual_seed(seed)
+    shape = (problems, total)
+    right = torch.rand(shape, generator=draw) < 0.4
+    differing = torch.randint(0, 9, shape, generator=draw)
+    zeros = torch.zeros(shape, dtype=torch.float64)
+    return ScoredSolutions(
+        answer=zeros,
+        is_answered=right.double(),
+        is_sound=zeros,
+        score=torch.randint(0, 4, shape, generator=draw).double(),
+        steps=zeros + 8,
+        differing=differing.double(),
+        as_steps=zeros,
+        as_outcome=zeros,
+        greedy=torch.ones(problems).double(),
+    )
+
+
+def in_deviations(rows):
+    centred = [[value - fmean(row) for value in row] for row in rows]
+    deviation = fmean(value**2 for row in centred for value in row) ** 0.5
+    return [[value / deviation for value in row] for row in centred]
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 6])
+def test_what_is_overrated_is_the_mean_over_all_subsets_and_equal_scores_share(n):
+    solutions = few_solutions()
+    scores, golds = (in_deviations(v.tolist()) for v in (solutions.score, solutions.gold))
+    gaps, heights = [], []
+    for score, gold in zip(scores, golds, strict=True):
+        for subset in combinations(range(6), n):
+            highest = max(score[place] for place in subset)
+            best = [place for place in subset if score[place] == highest]
+            gaps.append(fmean(score[place] - gold[place] for place in best))
+            heights.append(highest)
+    assert value(overrated(solutions, n)) == pytest.approx(fmean(gaps), abs=1e-12)
+    assert value(overrated_by_chance(solutions, n)) == pytest.approx(fmean(heights), abs=1e-12)
+
+
+def test_the_gold_is_the_share_of_right_steps():
+    for solution, right in ((running_sums(QUESTION), 8), (changed(2, 0), 2), (changed(7, 0), 7)):
+        verdict = judge_sums(QUESTION, solution)
+        row = judged_row({}, "", solution, verdict, LABELS["steps"])
+        columns = solution_columns([Solved(0, row, 0)], {"trained": [torch.ones(8)]})
+        sets = {SAMPLED: columns, GREEDY: columns}
+        assert scored_solutions(sets).gold.item() == right / 8
+        prompt = [{"role": "user", "content": QUESTION}]
+        answer = [{"role": "assistant", "content": solution}]
+        assert RightSums()(prompts=[prompt], completions=[answer]) == [right / 8]
+
+
+@pytest.mark.parametrize("n", [1, 2, 6])
+def test_the_gold_itself_is_never_overrated_whatever_its_scale_and_offsets(n):
+    solutions = few_solutions()
+    offsets = torch.tensor([[0.0], [7.0], [-3.0]], dtype=torch.float64)
+    exact = solutions._replace(score=3 * solutions.gold + offsets)
+    assert value(overrated(exact, n)) == pytest.approx(0, abs=1e-12)
+    moved = solutions._replace(score=3 * solutions.score + offsets)
+    for measure in (overrated, overrated_by_chance):
+        assert value(measure(moved, n)) == pytest.approx(value(measure(solutions, n)), abs=1e-12)
+    assert value(overrated(solutions, 1)) == pytest.approx(0, abs=1e-12)
+
+
+def test_chances_of_the_best_are_those_of_best_of_n():
+    solutions = few_solutions()
+    for n in (1, 2, 6):
+        shares = (chances(solutions.score, n) * solutions.is_answered).sum(1)
+        assert shares.tolist() == pytest.approx(best_of(solutions, n).above.tolist())
+
+
+def test_by_chance_is_the_mean_over_all_orders_of_the_gold():
+    solutions = few_solutions(problems=1, total=5)
+    for n in (2, 5):
+        gaps = [
+            value(overrated(solutions._replace(differing=d, is_answered=a), n))
+            for order in permutations(range(5))
+            for d, a in [(solutions.differing[:, order], solutions.is_answered[:, order])]
+        ]
+        assert fmean(gaps) == pytest.approx(value(overrated_by_chance(solutions, n)))
+
+
+def test_an_ensemble_scores_by_the_mean_of_standardised_scores():
+    sets = members_sets()
+    rows = [scored_solutions(sets, scored=name).score for name in MEMBERS]
+    standard = torch.tensor([in_deviations(row.tolist()) for row in rows], dtype=torch.float64)
+    found = ensemble(sets)
+    assert torch.allclose(found.score, standard.mean(0))
+    assert torch.equal(found.gold, scored_solutions(sets).gold)
+
+
+def test_models_that_differ_in_scale_and_offsets_are_an_ensemble_like_one():
+    sets = some_sets()
+    columns = sets[SAMPLED]
+    moved = [
+        3 * score + 10 * problem
+        for score, problem in zip(columns["trained_score"], columns["problem"], strict=True)
+    ]
+    both = {**sets, MEMBERS[1]: {**columns, "trained_score": moved}}
+    for name in ("solutions/best_of_16", "solutions/overrated_of_16", ORDER):
+        one, two = (
+            derive(each, [name + ENSEMBLE])[name + ENSEMBLE]["value"] for each in (sets, both)
+        )
+        assert one == pytest.approx(two) == pytest.approx(derive(sets, [name])[name]["value"])
+    assert not ensemble(both, at_start=True).score.equal(ensemble(both).score)
+
+
+def test_models_alone_have_the_mean_of_their_quantities():
+    sets = members_sets()
+    for name in ("solutions/best_of_16", "solutions/overrated_of_16", ORDER):
+        each = [
+            solution_quantity(name, scored_solutions(sets, scored=member)).value
+            for member in MEMBERS
+        ]
+        assert derive(sets, [name + ALONE])[name + ALONE]["value"] == pytest.approx(fmean(each))
+
+
 @pytest.fixture
 def record(tmp_path, monkeypatch):
     """A stored run of a model of steps, with the quantities of its solutions."""
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
     path = tmp_path / "pairs.parquet"
-    write_pairs(path, some_sets())
+    write_pairs(path, members_sets())
     sets = read_pairs(path)
     assert {name: {*columns} for name, columns in sets.items()} == {
-        name: {*columns} for name, columns in some_sets().items()
+        name: {*columns} for name, columns in members_sets().items()
     }
     digest = pairs_digest(sets)
     write_pairs(own_results() / "samples" / f"{digest}.parquet", sets)
     changes = compare_quantities(
-        *(derive(sets, SOLUTION_QUANTITIES, at_start=at_start) for at_start in (True, False))
+        *(derive(sets, QUANTITIES, at_start=at_start) for at_start in (True, False))
     )
     run = run_record(40, slug="prm", arm="prm")
     return written_again(run, pairs=digest, probabilities=changes)
 
 
-@pytest.mark.parametrize("name", SOLUTION_QUANTITIES)
+@pytest.mark.parametrize("name", sorted(QUANTITIES))
 def test_a_quantity_follows_from_the_stored_scores_and_a_forged_one_is_seen(record, name):
     assert list(pair_problems(record)) == []
     quantity = record["probabilities"][name]
