@@ -42,6 +42,7 @@ from core.claims import (
     START,
     Claim,
     Expected,
+    Untestable,
     early,
     late,
     log2,
@@ -240,15 +241,10 @@ PAPER = Paper(
         Claim(
             "sdft-sequential",
             "Tasks trained one after the other are kept better than by SFT.",
-            score(OLD, *SKILLS).of("sdft-3") > score(OLD, *SKILLS).of("sft-3"),
-            mechanism="distillation",
-            acts=(
-                *(score(shown).of("teacher-3") >= 90 for shown in SKILLS_SHOWN),
-                early("held_out/nll", 0.0).of("sft-1") - whole(LOSS).of("teacher-3") >= 1.5,
-                score(OLD, NEW).of("sdft-1") >= 30,
+            Untestable(
+                "looked at once: -17 points [-48, +14] over seeds 20 to 23 decide nothing, and the "
+                "looks over 8 and 16 seeds are not run"
             ),
-            healthy=(),
-            expects=Expected(effect=-24.0, spread=7.6),
         ),
     ),
 )

@@ -186,20 +186,29 @@ UNSET = {
     "keep_sampling_mask": {"keep_sampling_mask": True, "top_k": 5},
 }
 
-OF_PAIRS = ("win_rates", "shuffles_rejected")  # fields of preparations, which False leaves out
+# Fields of preparations: what has them, the value that leaves them out, and another one.
+PAIRED: dict[str, object] = {"family": "own-pairs"}
+SCORED = {"family": "rejection-sampling", "roles": {"scorer": "pocket-instruct"}}
+OF_PREPARATIONS = {
+    "win_rates": (PAIRED, False, True),
+    "shuffles_rejected": (PAIRED, False, True),
+    "step_separator": (SCORED, None, ";"),
+}
 
 
-@pytest.mark.parametrize("name", OF_PAIRS)
-def test_a_field_of_pairs_counts_once_it_is_set(name):
+@pytest.mark.parametrize("name", OF_PREPARATIONS)
+def test_a_field_of_a_preparation_counts_once_it_is_set(name):
+    given, idle, other = OF_PREPARATIONS[name]
+
     def settings(**changes):
         arm = in_regime("choice", num_prompts=9, **changes)
-        made = {"family": "own-pairs", "per_seed": True, **arm}
-        paper = replace(AOT, preparations={"shuffled": made})
-        return effective(resolve(paper, arm="shuffled"))["config"]
+        made = {**given, "per_seed": True, **arm}
+        paper = replace(AOT, preparations={"made": made})
+        return effective(resolve(paper, arm="made"))["config"]
 
     assert name not in settings()
-    assert settings(**{name: False}) == settings()
-    assert settings(**{name: True}) == settings() | {name: True}
+    assert settings(**{name: idle}) == settings()
+    assert settings(**{name: other}) == settings() | {name: other}
 
 
 def key(**settings):
@@ -220,7 +229,7 @@ def told(trainer):
 
 def test_every_field_of_every_row_is_tried():
     first = [row.fields[0] for row in IDLE]
-    tried = [*CASES, *SFT_CASES, *REFUSED, *OF_TEACHERS, *UNSET, *OF_PAIRS]
+    tried = [*CASES, *SFT_CASES, *REFUSED, *OF_TEACHERS, *UNSET, *OF_PREPARATIONS]
     assert sorted(first) == sorted(tried)
     for config, cases in ((GRPOConfig, CASES | REFUSED), (SFTConfig, SFT_CASES)):
         names = [f.name for f in fields(config) if f.init and f.name not in config.UNSUPPORTED]
