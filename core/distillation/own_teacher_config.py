@@ -31,16 +31,19 @@ class Mode(NamedTuple):
     of_completion: bool = False
 
 
+def of_tokens(logps: NV, tokens: Tensor) -> N:
+    """Return the log-probabilities of the sampled tokens."""
+    return logps.gather(-1, tokens[:, None])[:, 0]
+
+
 def sampled_token(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacherConfig") -> N:  # noqa: ARG001 - a table row
     """Return `sampled_reverse_kl` of the sampled tokens."""
-    own, other = (x.gather(-1, tokens[:, None])[:, 0] for x in (logps, teacher_logps))
-    return sampled_reverse_kl(own, other)
+    return sampled_reverse_kl(of_tokens(logps, tokens), of_tokens(teacher_logps, tokens))
 
 
 def sampled_completion(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacherConfig") -> N:  # noqa: ARG001 - as above
     """Return log S - log T of the sampled tokens, without a gradient."""
-    own, other = (x.gather(-1, tokens[:, None])[:, 0] for x in (logps, teacher_logps))
-    return (own - other).detach()
+    return (of_tokens(logps, tokens) - of_tokens(teacher_logps, tokens)).detach()
 
 
 def topk_logits(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacherConfig") -> N:  # noqa: ARG001 - as above
@@ -77,13 +80,20 @@ def self_measure(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacher
     """Return entropy, loss and log-probability of the student's tokens (N, 3)."""
     from core.forward.two_heads import entropy_of  # torch, which declarations are without
 
-    own = logps.gather(-1, tokens[:, None])[:, 0]
+    own = of_tokens(logps, tokens)
     apart = MODES[args.distillation_mode].of(logps, teacher_logps, tokens, args)
     return torch.stack([entropy_of(logps), apart, own], dim=-1)
 
 
 def token_losses(apart: BT, logps: BT, mask: Mask, args: "OwnTeacherConfig") -> BT:
-    """Return the loss of each token, of what its mode says of it and of its log-probability."""
+    """Return the loss of each token, whose mode gives `apart`: the loss itself, or an advantage.
+
+    Args:
+        apart: What the mode gives of each token.
+        logps: The student's log-probabilities of the tokens.
+        mask: Which tokens are trained on; an advantage is the mean over those of a completion.
+        args: The settings.
+    """
     if not MODES[args.distillation_mode].of_completion:
         return apart
     return masked_mean(apart, mask).unsqueeze(1) * logps

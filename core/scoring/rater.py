@@ -153,8 +153,8 @@ class RatingReward:
         return [*self.rater([Asked(user_message(p), completion_text(c)) for p, c in pairs])]
 
 
-class Loading(Protocol):
-    """How models are loaded: their precision, device and tokenizers."""
+class ModelLoading(Protocol):
+    """Source of tokenizers, with the precision and the device of models that are loaded."""
 
     @property
     def dtype(self) -> str:
@@ -171,7 +171,7 @@ class Loading(Protocol):
         ...
 
 
-def load_rater(name: str, loading: Loading, separator: str | None = None) -> Rater:
+def load_rater(name: str, loading: ModelLoading, separator: str | None = None) -> Rater:
     """Load a model that rates answers, by folder or hub id.
 
     Args:

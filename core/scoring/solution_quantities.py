@@ -12,6 +12,7 @@ from core.scoring.solutions import GREEDY, MODELS, NO_ANSWER, SAMPLED
 from eval.errors import BadValue
 from eval.stats.estimates import best_of_k
 
+SIZES = (1, 4, 16, 64)  # numbers of solutions that the best scored one is chosen among
 BEST = 5  # solutions of the highest scores that vote
 ORDER = "solutions/ordered_pairs"
 ANSWERED = 0.7  # share of the problems that are answered, those whose vote is clearest
@@ -154,7 +155,7 @@ def overrated(solutions: ScoredSolutions, n: int) -> Ratio:
 
 
 def overrated_by_chance(solutions: ScoredSolutions, n: int) -> Ratio:
-    """Return what `overrated` would be of equal scores in an order that knows nothing of the gold.
+    """Return what `overrated` would be of the same scores in an order that ignores the gold.
 
     It is the standardised score of the best scored one, as the gold of its choice is 0 on average.
     """
@@ -282,11 +283,11 @@ def spread_of_agreement(solutions: ScoredSolutions) -> Ratio:
 Measure = Callable[[ScoredSolutions], Ratio]
 SOLUTION_QUANTITIES: Mapping[str, Measure] = {
     "solutions/greedy": lambda s: mean(s.greedy),
-    **{f"solutions/best_of_{n}": lambda s, n=n: best_of(s, n) for n in (1, 4, 16, 64)},
-    **{f"solutions/overrated_of_{n}": lambda s, n=n: overrated(s, n) for n in (1, 4, 16, 64)},
+    **{f"solutions/best_of_{n}": lambda s, n=n: best_of(s, n) for n in SIZES},
+    **{f"solutions/overrated_of_{n}": lambda s, n=n: overrated(s, n) for n in SIZES},
     **{
         f"solutions/overrated_by_chance_of_{n}": lambda s, n=n: overrated_by_chance(s, n)
-        for n in (1, 4, 16, 64)
+        for n in SIZES
     },
     "solutions/pass_at_64": lambda s: mean(blocks(s.is_answered, 64).amax(-1).mean(1)),
     "solutions/vote_of_16": lambda s: vote(s, 16),
