@@ -118,12 +118,16 @@ def test_the_published_page_shows_every_scorer_and_no_way_beats_the_oracle():
     files = selection_files("cpu", Shelf.PUBLISHED)
     page = files[f"{PAGE}.md"]
     assert {f"{PAGE}.md", f"{PAGE}.html", f"{PAGE}-0.svg"} <= files.keys()
-    for name in ("prm", "prm: orm"):
+    for name in ("prm", "prm: orm", "reward-centering: rated"):
         assert f"| {name} " in page
-    rows = [
-        [float(cell) for cell in re.findall(r"\| +([\d.]+) \[", line)]
-        for line in page.splitlines()
-        if re.search(r"\| (pass@n|vote|best of n|weighted vote) ", line)
-    ]
-    oracle = rows[0]
-    assert all(value <= most for row in rows for value, most in zip(row, oracle, strict=True))
+    policies = page.split("\n## ")[1:]
+    assert len(policies) == len([name for name in files if name.endswith(".svg")])
+    for policy in policies:
+        oracle, *others = [
+            [float(cell) for cell in re.findall(r"\| +([\d.]+) \[", line)]
+            for line in policy.splitlines()
+            if re.search(r"\| (pass@n|vote|best of n|weighted vote) ", line)
+        ]
+        assert others
+        for row in others:
+            assert all(value <= most for value, most in zip(row, oracle, strict=True))
