@@ -18,6 +18,8 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from eval.samples import parquet
+
 LONGEST = (  # half a minute of processor time or more, the long tests included
     "test_all_papers.py",
     "test_printed_commands.py",
@@ -76,6 +78,7 @@ def checkout(tmp_path_factory):
         (folder / name).symlink_to(ROOT / name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REPRO_ROOT", str(folder))
+        patch.setattr(parquet, "LEVEL", 1)  # a file of samples takes 0.5 s to compress at 11
         yield folder
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from inspect import getdoc
 from pkgutil import iter_modules
@@ -17,6 +17,7 @@ from pkgutil import iter_modules
 from core.paper.page import Paper
 from eval.errors import ReproError, UnknownName, error_line
 from eval.plugins import modules, use
+from eval.registered import group_entry_points
 
 GROUP = "repro.papers"
 
@@ -79,7 +80,7 @@ class Entry:
 def entries() -> dict[str, Entry]:
     """Return all papers by slug, sorted; an entry has a `problem` if two modules share its slug."""
     by_slug: dict[str, Entry] = {}
-    for group in (*map(_expand, entry_points(group=GROUP)), _of_plugins()):
+    for group in (*map(_expand, group_entry_points(GROUP)), _of_plugins()):
         for entry in group:
             first = by_slug.setdefault(entry.slug, entry)
             if first.module != entry.module:

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from eval.errors import ReproError
@@ -29,6 +30,17 @@ def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def known_digest(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, which are read once while its state is the same."""
+    file = path.stat()
+    return _digest_of_state(path.absolute(), file.st_ino, file.st_size, file.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _digest_of_state(path: Path, *_state: int) -> str:
+    return file_digest(path)
 
 
 def folder_files(folder: Path) -> dict[str, str]:

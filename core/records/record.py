@@ -124,7 +124,7 @@ def read_record(path: Path) -> Record:
     return {**_read(path, file.st_ino, file.st_size, file.st_mtime_ns)}
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=8192)
 def _read(path: Path, *_state: int) -> Record:  # the state tells a file from what it was
     remedy = "restore it (git checkout), or delete it and run again"
     try:

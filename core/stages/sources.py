@@ -10,7 +10,7 @@ from core.models.builds import untrained_seed
 from core.models.folders import check_model
 from core.models.packaged import PACKAGED, packaged_version
 from core.paper.page import PREPARED
-from core.records.files import file_digest, folder_files
+from core.records.files import folder_files, known_digest
 from core.settings.canonical import digest_of
 from core.settings.run_settings import RunSettings
 from core.stages.stage import CARD
@@ -40,7 +40,7 @@ def _version(benchmark: Benchmark) -> str:
     if benchmark.folder is None and not folder:
         return "hub"
     place = benchmark.folder or Path(folder or ".") / (benchmark.part_of or benchmark.name)
-    return digest_of({p.name: file_digest(p) for p in sorted(place.glob("*")) if p.is_file()})
+    return digest_of({p.name: known_digest(p) for p in sorted(place.glob("*")) if p.is_file()})
 
 
 def rows_version(data_set: DataSet) -> dict[str, object]:

@@ -85,12 +85,13 @@ def problem_of(task: Task, question: str, name: str, seed: int) -> Problem:
     )
 
 
-def demonstrations(name: str, kind: str, seed: int) -> list[tuple[str, str]]:
+@cache
+def demonstrations(name: str, kind: str, seed: int) -> tuple[tuple[str, str], ...]:
     """Return prompts of the train split with answers of a kind of demonstrations."""
     task, random = TASKS[name], Random(f"{name} {kind} {seed}")
     drawn, question_stream = task.demonstrations[kind], questions(task, "train", random)
     prompts = (prompt_of(task, question, seed) for question in islice(question_stream, drawn.count))
-    return [(prompt, drawn.answer(prompt, seed, random)) for prompt in prompts]
+    return tuple((prompt, drawn.answer(prompt, seed, random)) for prompt in prompts)
 
 
 def held_out_answers(name: str, kind: str, seed: int) -> list[str]:

@@ -157,7 +157,7 @@ def test_the_first_new_skill_is_drawn_by_the_seed_alone():
     ]
     data = [
         [[nano_problems(task.name, split, 20) for split in ("train", "valid", "test")]]
-        + [demonstrations(task.name, kind, 20) for kind in task.demonstrations]
+        + [[*demonstrations(task.name, kind, 20)] for kind in task.demonstrations]
         for task in alone
     ]
     assert sha256(repr(data).encode()).hexdigest() == DATA_WITH_ONE_NEW_SKILL
