@@ -20,6 +20,7 @@ from core.run.check import whole_records
 from core.run.retrain import differences, draw_runs, retrained_problems
 from core.settings.canonical import canonical
 from core.spread.pool import Unit, run_units
+from core.stages.watch.adapters import CORRELATION
 from core.verdicts.regrade import Regrader
 from core.verdicts.up_to_date import asked_problems
 from eval.plugins import VARIABLE, use
@@ -176,6 +177,18 @@ def test_a_forged_curve_fails_the_command(record):
     (line,) = json.loads(refused.stdout)["retrained"]
     assert "curves completions/mean_length" in line
     assert (refused.exit_code, "--draw 5" in refused.stderr) == (1, True)
+
+
+@pytest.mark.usefixtures("folder")
+def test_only_a_metric_that_was_added_later_may_be_missing_from_a_record(record):
+    again = deepcopy(record)
+    again["curves"][CORRELATION] = [[1, 0.5]]
+    assert [*differences(record, again)] == []
+    forged_curve = deepcopy(again)
+    forged_curve["curves"][CORRELATION] = [[1, 0.4]]
+    for recorded in (forged_curve, record | {"curves": {}}):
+        assert [*differences(recorded, again)]
+    assert [*differences(again, record)]
 
 
 @pytest.mark.parametrize("asked", [("--retrain", "99"), ("--draw", "1"), ("--within", "5")])

@@ -1,4 +1,4 @@
-"""Movement of LoRA adapters during a training: of their products, and of DoRA's magnitudes."""
+"""Movement of adapted weights during a training: of LoRA's products, of lengths and directions."""
 
 from collections.abc import Iterator
 from math import sqrt
@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.pytorch_utils import Conv1D
 
 UPDATE_NORM, MAGNITUDE_CHANGE = "adapters/update_norm", "adapters/magnitude_change"
+CORRELATION = "adapters/length_direction_correlation"
 
 
 class Factors(NamedTuple):
@@ -25,7 +27,13 @@ class AdapterCallback(TrainerCallback):
     `adapters/update_norm` is the norm of the change of s B A in a step, over all adapted matrices
     together, and with DoRA `adapters/magnitude_change` the mean of |m / ||W|| - 1| after it, where
     ||W|| is the norm of the frozen row. A logged value is the mean over the steps since the last
-    one. Trainings with several processes log neither, as each process may hold a part of a matrix.
+    one.
+
+    `adapters/length_direction_correlation` is measured at the logged step alone: over the adapted
+    matrices, how the mean change of the length of a row goes with the mean change of its direction
+    since the start (see `movements`). It has no value where either is equal in all of them.
+
+    Trainings with several processes log none, as each process may hold a part of a matrix.
     """
 
     def __init__(self) -> None:
@@ -47,7 +55,7 @@ class AdapterCallback(TrainerCallback):
         self,
         args: TrainingArguments,  # noqa: ARG002 - the caller's signature
         state: TrainerState,  # noqa: ARG002 - the caller's signature
-        control: TrainerControl,  # noqa: ARG002 - the caller's signature
+        control: TrainerControl,
         **_: object,
     ) -> None:
         """Add the movement of this step to the metrics."""
@@ -58,6 +66,10 @@ class AdapterCallback(TrainerCallback):
         metrics[UPDATE_NORM].append(sqrt(sum(squares)))
         if changes := [*magnitude_changes(self.trainer.model)]:
             metrics[MAGNITUDE_CHANGE].append(torch.cat(changes).mean().item())
+        if control.should_log:
+            correlation = torch.corrcoef(torch.tensor([*movements(self.trainer.model)]).T)[0, 1]
+            if correlation.isfinite():
+                metrics[CORRELATION].append(correlation.item())
         self._before = after
 
 
@@ -98,5 +110,30 @@ def magnitude_changes(model: nn.Module) -> Iterator[Tensor]:
     """Yield |m / ||W|| - 1| of each row of the matrices that DoRA adapts."""
     for layer, name in linear_adapters(model):
         if name in layer.lora_magnitude_vector:
-            norms = layer.base_layer.weight.norm(dim=1)
+            norms = by_output(layer, layer.base_layer.weight).norm(dim=1)
             yield (layer.lora_magnitude_vector[name].weight / norms - 1).abs()
+
+
+@torch.no_grad()
+def movements(model: nn.Module) -> Iterator[tuple[float, float]]:
+    """Yield how far the lengths and the directions of each adapted matrix are from its start.
+
+    The first number is the mean over rows of | ||w'|| - ||w|| |, the second that of 1 - cos(w', w),
+    where w is a row of the frozen matrix and w' of the adapted one. A row is one output, and with
+    DoRA its length is the trained magnitude (DoRA, s3.2, which takes columns of a matrix that is
+    written the other way).
+    """
+    for layer, name in linear_adapters(model):
+        if isinstance(layer.base_layer, nn.Linear | Conv1D):  # not experts in one parameter
+            start = by_output(layer, layer.base_layer.weight).double()
+            moved = start + by_output(layer, layer.get_delta_weight(name)).double()
+            norms, lengths = start.norm(dim=1), moved.norm(dim=1)
+            cosines = (start * moved).sum(1) / (norms * lengths)
+            if name in layer.lora_magnitude_vector:
+                lengths = layer.lora_magnitude_vector[name].weight.double()
+            yield (lengths - norms).abs().mean().item(), (1 - cosines).mean().item()
+
+
+def by_output(layer: Any, weight: Tensor) -> Tensor:  # Any: a layer of peft
+    """Return a weight of the shape of a layer's as (out, in): GPT-2 keeps them as (in, out)."""
+    return weight.T if isinstance(layer.base_layer, Conv1D) else weight
