@@ -97,6 +97,11 @@ class Policy:
     sizes: tuple[int, ...]
     rows: tuple[Chosen, ...]
 
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The papers whose runs sampled the solutions, each once."""
+        return tuple(dict.fromkeys(row.scorer.paper for row in self.scorers))
+
 
 def passes(solutions: ScoredSolutions, n: int) -> Ratio:
     """Return how often any n solutions have a right one, see `pass_at_k`."""

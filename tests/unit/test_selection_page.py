@@ -122,6 +122,10 @@ def test_the_published_page_shows_every_scorer_and_no_way_beats_the_oracle():
         assert f"| {name} " in page
     policies = page.split("\n## ")[1:]
     assert len(policies) == len([name for name in files if name.endswith(".svg")])
+    headings = [policy.partition("\n")[0] for policy in policies]
+    anchors = re.findall(r'<h2 id="([^"]+)"', files[f"{PAGE}.html"])
+    assert "Solutions of prepared:digits-start (gsm8k-verifiers, prm)" in headings
+    assert len({*headings}) == len({*anchors}) == len(policies)
     for policy in policies:
         oracle, *others = [
             [float(cell) for cell in re.findall(r"\| +([\d.]+) \[", line)]
