@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from pathlib import Path
 from string import ascii_lowercase, digits
 from zlib import crc32
@@ -18,6 +19,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from eval.registered import group_entry_points
 from eval.samples import parquet
 
 LONGEST = (  # half a minute of processor time or more, the long tests included
@@ -183,3 +185,30 @@ def build_llama(tiny_tokenizer):
 def tiny_llama(build_llama):
     """A fresh random Llama of about 20 thousand parameters."""
     return build_llama()
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Put a distribution on the path: `install("name", {"slug": "module"}, {"module": text})`.
+
+    `group` is that of its entry points: papers, unless another one is given.
+    """
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def put(distribution, points, modules, group="repro.papers"):
+        info = tmp_path / f"{distribution}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n"
+        )
+        lines = [f"{slug} = {module}" for slug, module in points.items()]
+        (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
+        for name, text in modules.items():
+            path = tmp_path / f"{name.replace('.', '/')}.py"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        group_entry_points.cache_clear()
+
+    yield put
+    group_entry_points.cache_clear()

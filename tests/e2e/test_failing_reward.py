@@ -30,13 +30,8 @@ PAPER = Paper(
 '''
 
 
-def test_a_reward_that_raises_is_named_in_one_line(repro, settings, tmp_path, monkeypatch):
-    (tmp_path / "fragile_paper.py").write_text(MODULE)
-    info = tmp_path / "fragile-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fragile\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[repro.papers]\nfragile = fragile_paper\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
+def test_a_reward_that_raises_is_named_in_one_line(repro, settings, install):
+    install("fragile", {"fragile": "fragile_paper"}, {"fragile_paper": MODULE})
     result = repro("run", "fragile", "--jobs", "1", *settings)
     assert result.exit_code == 2, result.output
     line = result.stderr.splitlines()[-1]

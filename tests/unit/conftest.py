@@ -1,6 +1,4 @@
-"""Trainers over tiny models and papers of other distributions, for the unit tests."""
-
-import sys
+"""Trainers over tiny models, for the unit tests."""
 
 import pytest
 from grpo_runs import digits, prompts
@@ -9,7 +7,6 @@ from online_runs import online_trainer
 from core import GRPOConfig, GRPOTrainer
 from core.data.generated_sets import POCKET, pocket
 from core.data.sets import SETS
-from eval.registered import group_entry_points
 
 
 @pytest.fixture
@@ -66,33 +63,6 @@ def make_online(build_llama, tiny_tokenizer, tmp_path):
         return online_trainer(kind, model or build_llama(), tiny_tokenizer, folder, **changes)
 
     return build
-
-
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Put a distribution on the path: `install("name", {"slug": "module"}, {"module": text})`.
-
-    `group` is that of its entry points: papers, unless another one is given.
-    """
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def put(distribution, points, modules, group="repro.papers"):
-        info = tmp_path / f"{distribution}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n"
-        )
-        lines = [f"{slug} = {module}" for slug, module in points.items()]
-        (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
-        for name, text in modules.items():
-            path = tmp_path / f"{name.replace('.', '/')}.py"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text)
-            monkeypatch.delitem(sys.modules, name, raising=False)
-        group_entry_points.cache_clear()
-
-    yield put
-    group_entry_points.cache_clear()
 
 
 @pytest.fixture
