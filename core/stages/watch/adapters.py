@@ -134,6 +134,6 @@ def movements(model: nn.Module) -> Iterator[tuple[float, float]]:
             yield (lengths - norms).abs().mean().item(), (1 - cosines).mean().item()
 
 
-def by_output(layer: Any, weight: Tensor) -> Tensor:  # Any: a layer of peft
+def by_output(layer: Any, weight: Any) -> Any:  # Any: a layer of peft, a half-typed tensor
     """Return a weight of the shape of a layer's as (out, in): GPT-2 keeps them as (in, out)."""
     return weight.T if isinstance(layer.base_layer, Conv1D) else weight
