@@ -1,7 +1,7 @@
 """Figures of runs: training curves, held-out accuracy, and Maj@K and Pass@K over K."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import inf
+from math import ceil, inf
 from statistics import fmean
 from typing import TypeAlias
 
@@ -25,6 +25,7 @@ Points = Sequence[tuple[float, float]]
 SAMPLED = {"maj": "Maj@K", "pass": "Pass@K"}
 MOMENTS = ("before", "after")
 MAX_MARKERS = 8  # markers of a line at most
+NAMED, ROW = 24, 0.2  # lines at most whose ends have names; inches of a row of a longer legend
 NAME_SIZE, LINE_SPACING = 7.0, 1.2  # of the names at line ends: font size in points, line height
 
 
@@ -205,6 +206,7 @@ def sampled_mean(
 def finish(figure: Figure, panels: Sequence[Axes]) -> None:
     """Add one legend for all panels below the figure, name the line ends and lay all out.
 
+    Ends of more than `NAMED` lines have no names, and the figure is higher by its longer legend.
     The figure keeps no layout engine: it would move elements at every drawing, and the bytes would
     differ.
     """
@@ -212,12 +214,15 @@ def finish(figure: Figure, panels: Sequence[Axes]) -> None:
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             labelled.setdefault(label, handle)
+    is_crowded = len(labelled) > NAMED
+    columns = 3 if is_crowded else min(4, len(labelled))  # 4 fit the width, 3 of long names
     if labelled:
-        columns = min(4, len(labelled))  # 4 fit the width
         figure.legend(labelled.values(), labelled.keys(), loc="outside lower center", ncols=columns)
+    if is_crowded:
+        figure.set_figheight(figure.get_figheight() + ROW * ceil(len(labelled) / columns))
     layout = ConstrainedLayoutEngine()
     layout.execute(figure)
-    for axes in panels:
+    for axes in () if is_crowded else panels:
         name_ends(axes, axes.get_position().height * figure.get_figheight() * 72)
     layout.execute(figure)
 

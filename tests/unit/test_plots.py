@@ -9,7 +9,7 @@ from core.families.family import HELD_OUT
 from core.families.grpo import GRPO
 from eval.errors import BadValue, UnknownName
 from eval.tables.palette import COLOURS, DARK, INK, PAPER, style, to_bytes
-from eval.tables.plots import over_seeds, sampling_curves, training_curves
+from eval.tables.plots import NAMED, over_seeds, sampling_curves, training_curves
 from eval.tables.render import TEMPLATES
 
 KS = [1, 2, 4, 8]
@@ -72,6 +72,21 @@ def test_held_out_accuracy_draws_all_arms_in_percent():
     (axes,) = training_curves([run(arm, 0) for arm in "abc"], HELD_OUT.metrics).axes
     assert drawn(axes) == [given(run("a", 0), "held_out/accuracy")] * 3
     assert axes.get_ylabel() == "held-out accuracy (%)"
+
+
+@pytest.mark.parametrize(
+    ("count", "arm"), [(4, "arm-"), (24, "arm-"), (25, "arm-"), (60, "lora-batch-16-lr-0.0")]
+)
+def test_panels_keep_their_height_and_legends_their_place_however_many_lines_there_are(count, arm):
+    figure = training_curves([run(f"{arm}{n}", 0) for n in range(count)], TRAINING)
+    width, height = figure.get_size_inches() * figure.dpi
+    legend = figure.legends[0].get_window_extent()
+    assert 0 <= legend.x0 < legend.x1 <= width
+    assert 0 <= legend.y0 < legend.y1 <= height
+    lowest = min(axes.get_position().height for axes in figure.axes)
+    assert lowest * figure.get_figheight() > (1.2 if count > NAMED else 0.8)
+    named = [len(axes.texts) for axes in figure.axes]
+    assert named == [0 if count > NAMED else count] * len(TRAINING)
 
 
 def test_steps_are_sorted_and_missing_values_left_out():
