@@ -13,7 +13,9 @@ Where the sources disagree, and what is not the paper's here:
 - How changes of length and direction go together is a correlation over the 14 matrices at one step:
   both grow from step to step in any case. The paper plots layers and steps, and finds it negative
   with DoRA and with all weights trained. At rank 32 it is positive with either adapter: in the last
-  third 0.84 and 0.79 with DoRA, 0.90 and 0.88 with LoRA, on two seeds that are not judged.
+  third 0.84 and 0.79 with DoRA, 0.90 and 0.88 with LoRA, on two seeds that are not judged. With
+  LoRA both changes follow from the size of one product, so that they nearly must go together; with
+  DoRA the length is trained apart. No training of all weights is measured beside them.
 """
 
 from core.claims import (

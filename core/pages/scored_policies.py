@@ -99,7 +99,7 @@ class Policy:
 
     @property
     def papers(self) -> tuple[str, ...]:
-        """The papers whose runs sampled the solutions, each once."""
+        """The papers whose arms scored the solutions, each once."""
         return tuple(dict.fromkeys(row.scorer.paper for row in self.scorers))
 
 
