@@ -15,6 +15,9 @@ Where the sources disagree, and what is not the paper's here:
 - Imitation learns from 300 problems here. Output space shaping adds right trajectories that the
   imitating model samples for 3,000 problems; the paper also lets a larger model correct its wrong
   ones. All arms train for as many steps at one rate.
+- The starting models were made from whole transcripts. Where nothing stops them and nothing runs,
+  they invent the output in all of 600 answers, of which 5 % are right; after 36 steps with or
+  without the outputs in the loss it is all of them again (one trial seed).
 - Votes were of 32 samples at temperature 0.7, the paper's of 50.
 - ToRA-Code 34B has 51.0 on MATH in the repository and 50.8 in DeepSeekMath's table, whose numbers
   of MGSM-zh and CMATH are not ToRA's own.
@@ -156,7 +159,10 @@ PAPER = Paper(
         Claim(
             "tora-mask-outputs",
             "Where what programs print is not trained on, fewer answers write it themselves.",
-            Untestable("sampling stops where an output begins, so that no answer writes one"),
+            Untestable(
+                "no room: asked in the mode `untooled`, in which nothing is run, all starting "
+                "models write an output in each answer, and so do both arms after training"
+            ),
         ),
         Claim(
             "tora-shaping",

@@ -108,7 +108,7 @@ def scores_of(
     limit: int | None,
 ) -> list[Score]:
     """Return the scores of k samples a problem, in mode `tir` also by their programs' outputs."""
-    names = metrics(k)
+    names = metrics(k, mode)
     ratings = [sample.rm_score for sample in samples if isinstance(sample, Rated)]
     of_ratings = metrics_of_rated(k, weighted=min(ratings) >= 0) if ratings else ()
     scores = score(samples, benchmark, (*names, *of_ratings), mode=mode)

@@ -69,7 +69,7 @@ def score_file(
             f"{path}: {len(ratings)} of {len(outputs)} rows have rm_score: expected all or none"
         )
     of_ratings = metrics_of_rated(k, weighted=min(ratings) >= 0) if ratings else ()
-    return samples, score(samples, benchmark, (*metrics(k), *of_ratings), mode=mode)
+    return samples, score(samples, benchmark, (*metrics(k, mode), *of_ratings), mode=mode)
 
 
 def not_graded(row: Output, text: str, benchmark: Benchmark) -> Sample:

@@ -20,6 +20,7 @@ MODES = {
     "cot": "Chain-of-thought reasoning",
     "direct": "Direct answers",
     "tir": "Tool-integrated reasoning",
+    "untooled": "Programs that are not run",
     "few-shot": "Few-shot prompts",
     "pal": "Programs",
 }

@@ -89,7 +89,7 @@ def given_scores(paper: Paper) -> set[Need]:
         Need("score", name, (metric, evaluation.mode, evaluation.temperature), by)
         for evaluation, benchmarks in pairs
         for name in evaluation.benchmarks or benchmarks
-        for metric in (*metrics(evaluation.samples), *evaluation.metrics)
+        for metric in (*metrics(evaluation.samples, evaluation.mode), *evaluation.metrics)
         for by in ("", *evaluation.by)
     }
 

@@ -130,7 +130,7 @@ def evaluations(resolved: Resolved, policy: Policy, seed: int) -> list[Evaluate]
 def score_rows(samples: list[Sample], question: Question) -> list[dict[str, object]]:
     """Return the scores of a suite with their intervals, and sampling options if drawn."""
     benchmark, decoding = question.benchmark, question.decoding
-    names = dict.fromkeys((*metrics(decoding.samples), *question.metrics))
+    names = dict.fromkeys((*metrics(decoding.samples, question.mode), *question.metrics))
     rows = score(samples, benchmark, metrics=[*names], mode=question.mode)
     sampling = {"temperature": decoding.temperature, "top_p": decoding.top_p}
     sampling |= {} if decoding.top_k is None else {"top_k": decoding.top_k}

@@ -13,6 +13,7 @@ from eval.samples.store import Sample
 from eval.samples.transcripts import programs_run
 from eval.sets.benchmarks import Benchmark
 from eval.sets.fewshot import PAL
+from eval.sets.prompts import UNTOOLED
 from eval.stats.estimates import (
     GATE_LEVEL,
     LEVEL,
@@ -37,6 +38,7 @@ VALUES: Mapping[str, Callable[[Ballots, int, int], list[float]]] = {
     "distinct": lambda ballots, k, _seed: ballots.distinct_right(k),
     "distinct-4": lambda ballots, _k, _seed: ballots.distinct_grams(GRAM),
     "calibration": lambda ballots, _k, _seed: ballots.calibration_gaps,
+    "own-output": lambda ballots, _k, _seed: ballots.output_shares,
     "maj-prob": lambda ballots, _k, _seed: ballots.weighted_votes("prob"),
     "maj-norm": lambda ballots, _k, _seed: ballots.weighted_votes("norm"),
     "maj-upper": lambda ballots, k, seed: ballots.votes_of_half(k, seed, agreeing=True),
@@ -46,7 +48,7 @@ VALUES: Mapping[str, Callable[[Ballots, int, int], list[float]]] = {
     "rm-vote": lambda ballots, _k, _seed: ballots.votes_of_best(VOTING),
 }
 OF_PROBABILITIES = ("maj-prob", "maj-norm", "calibration")
-OF_TEXTS = ("distinct-4",)
+OF_TEXTS = ("distinct-4", "own-output")
 OF_RATINGS = ("rm", "rm-weighted", "rm-vote")
 OF_ALL = ("top1", "avg", *OF_TEXTS, *OF_PROBABILITIES, "rm-weighted", "rm-vote")  # K samples alone
 FRACTIONAL = ("distinct-4", "calibration")  # not 1 or 0 even for one sample of a problem
@@ -111,7 +113,8 @@ def score(
     and least. `distinct@K` is the number of different right answers among any K, as a share of K.
     `distinct-4@K` is the share of different grams of four tokens among the K answers to a problem,
     see `eval.stats.grams`, and `calibration@K` the calibration error of all answers, see
-    `eval.stats.calibration`.
+    `eval.stats.calibration`. `own-output@K` is the share of all K samples that hold the output of a
+    program, which the model itself has written if nothing was run.
     Of samples that a reward model has rated, `rm@K` is the correctness of the best rated of any K,
     `rm-weighted@K` the vote of all K weighted by their ratings, and `rm-vote@K` the vote of the
     five best rated of all K.
@@ -271,7 +274,7 @@ def estimate(ballots: Ballots, metric: str, seed: int, level: float = LEVEL) -> 
         return proportion(round(sum(values)), len(values), level)
     if len(values) == 1:
         return Estimate(values[0], 0.0, 1.0, "one problem")
-    if name == "avg" or name in FRACTIONAL:
+    if name in ("avg", "own-output", *FRACTIONAL):
         return mean_interval(values, level)
     return bootstrap(values, seed=seed, level=level)
 
@@ -291,7 +294,7 @@ def parse_metric(metric: str, n: int) -> tuple[str, int]:
     if (name in OF_ALL and k != n) or k > n:
         raise BadValue(
             f"{metric} from {n} samples per problem: top1 needs exactly 1, avg@K, "
-            "distinct-4@K, calibration@K, weighted votes and rm-vote@K exactly K, maj@K, pass@K, "
+            "distinct-4@K, calibration@K, own-output@K, weighted votes and rm-vote@K exactly K, maj@K, pass@K, "
             "distinct@K and rm@K at least K"
         )
     return name, k
@@ -322,13 +325,15 @@ def is_rated(metric: str) -> bool:
     return metric.partition("@")[0] in OF_RATINGS
 
 
-def metrics(samples: int) -> tuple[str, ...]:
-    """Return the metrics that K samples per problem can give.
+def metrics(samples: int, mode: str = "cot") -> tuple[str, ...]:
+    """Return the metrics that K samples per problem in a mode are scored by.
 
-    One sample gives `top1`, several give avg@K, maj@K, maj-first@K and pass@K.
+    One sample gives `top1`, several give avg@K, maj@K, maj-first@K and pass@K. The mode `untooled`
+    adds own-output@K.
     """
     names = ("avg", "maj", "maj-first", "pass")
-    return ("top1",) if samples == 1 else tuple(f"{name}@{samples}" for name in names)
+    first = ("top1",) if samples == 1 else tuple(f"{name}@{samples}" for name in names)
+    return (*first, f"own-output@{samples}") if mode == UNTOOLED else first
 
 
 def metrics_of_rated(samples: int, *, weighted: bool) -> tuple[str, ...]:

@@ -13,7 +13,9 @@ from eval.errors import BadValue
 from eval.grading import answer_key, grade_many
 from eval.grading.extraction import WHOLE
 from eval.grading.numerals import read_number
+from eval.samples.sealing import text_of
 from eval.samples.store import Rated, Sample, Weighed
+from eval.samples.transcripts import programs_run
 from eval.stats.calibration import calibration_gaps
 from eval.stats.estimates import Votes, best_of_k, maj_at_k, pass_at_k
 from eval.stats.grams import distinct_share
@@ -67,6 +69,15 @@ class Ballots:
             BadValue: a sample is stored without its text.
         """
         return [distinct_share(row, size) for row in self.rows]
+
+    @property
+    def output_shares(self) -> list[float]:
+        """The share of each problem's samples that hold an output block of a program.
+
+        Raises:
+            BadValue: a sample is stored without its text.
+        """
+        return [fmean(programs_run(text_of(s))[0] > 0 for s in row) for row in self.rows]
 
     @property
     def calibration_gaps(self) -> list[float]:
