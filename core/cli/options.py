@@ -68,8 +68,8 @@ Data = Annotated[
 Mode = Annotated[
     str,
     typer.Option(
-        help="cot, direct (the answer is begun), tir (programs run), untooled (they are not run), or for "
-        "base models few-shot, pal (programs)."
+        help="cot, direct (the answer is begun), tir (programs run), untooled (they are not run), "
+        "or for base models few-shot, pal (programs)."
     ),
 ]
 Reported = Annotated[

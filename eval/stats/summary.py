@@ -294,8 +294,8 @@ def parse_metric(metric: str, n: int) -> tuple[str, int]:
     if (name in OF_ALL and k != n) or k > n:
         raise BadValue(
             f"{metric} from {n} samples per problem: top1 needs exactly 1, avg@K, "
-            "distinct-4@K, calibration@K, own-output@K, weighted votes and rm-vote@K exactly K, maj@K, pass@K, "
-            "distinct@K and rm@K at least K"
+            "distinct-4@K, calibration@K, own-output@K, weighted votes and rm-vote@K exactly K, "
+            "maj@K, pass@K, distinct@K and rm@K at least K"
         )
     return name, k
 
