@@ -28,10 +28,14 @@ Fields: TypeAlias = JsonFields  # of a record of any kind, or of a row in it
 
 def name_of(record: Fields) -> str:
     """Return the name of a record: a digest of its answers, or of all its content in schema 1."""
+    return digest_of(named(record))[:SHORT]
+
+
+def named(record: Fields) -> dict[str, object]:
+    """Return the fields of a record whose digest is its name."""
     if record["schema"] == 1:
-        return content_of(record)[:SHORT]
-    header = {name: record[name] for name in ("schema", "supersedes")}
-    return digest_of(answers(record) | header)[:SHORT]
+        return said(record)
+    return answers(record) | select_fields(record, ("schema", "supersedes"))
 
 
 def content_of(record: Fields) -> str:

@@ -4,12 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
 from types import UnionType
-from typing import cast, get_type_hints, is_typeddict
+from typing import Any, cast, get_type_hints, is_typeddict
 
 from core.paper.overrides import describe, fits, form_of
 from core.records.verdict_row import LATER_FIELDS, VerdictRow
 
-SCALARS: tuple[object, ...] = (float, int, str)
+# By the type of a field, the types of its values.
+SCALARS: Mapping[object, frozenset[type]] = {
+    float: frozenset({float, int}),
+    int: frozenset({int}),
+    str: frozenset({str}),
+}
 
 
 def mistakes(value: object, hint: object, name: str = "") -> Iterator[str]:
@@ -33,12 +38,10 @@ def mistakes(value: object, hint: object, name: str = "") -> Iterator[str]:
 
 def row_mistakes(row: dict[str, object], hint: object, name: str) -> Iterator[str]:
     """Yield the mistakes of a row: its missing fields, then those of its fields."""
-    required: frozenset[str] = vars(hint)["__required_keys__"]
-    if hint is VerdictRow:
-        required -= LATER_FIELDS
-    yield from (f"no field {name_of(name, key)!r}" for key in sorted(required - row.keys()))
+    if lacking := required_of(hint) - row.keys():
+        yield from (f"no field {name_of(name, key)!r}" for key in sorted(lacking))
     for key, part in fields_of(hint).items():
-        if key in row:
+        if key in row and type(row[key]) is not part:  # nearly all fields are of their type
             yield from mistakes(row[key], part, name_of(name, key))
 
 
@@ -51,22 +54,24 @@ def item_mistakes(items: list[object], part: object, names: Iterable[str]) -> It
 
 
 def only_scalars(items: list[object], part: object) -> bool:
-    """Return whether a list holds only numbers or texts of a type, in lists or not.
-
-    Curves hold thousands of pairs of numbers: for speed, one number of each type is checked.
-    """
+    """Return whether a list holds only numbers or texts of a type, in lists or not."""
     origin, inner = form_of(part)
-    if origin is list and inner[0] in SCALARS and all(isinstance(item, list) for item in items):
+    if origin is list and {*map(type, items)} <= {list}:
         part, items = inner[0], list(chain.from_iterable(cast(list[list[object]], items)))
-    if part not in SCALARS:
-        return False
-    return all(fits(item, part) for item in {type(item): item for item in items}.values())
+    return part in SCALARS and {*map(type, items)} <= SCALARS[part]
+
+
+@cache
+def required_of(hint: object) -> frozenset[str]:
+    """Return the fields that each row of a TypedDict has."""
+    required: frozenset[str] = vars(hint)["__required_keys__"]
+    return required - LATER_FIELDS if hint is VerdictRow else required
 
 
 @cache
 def fields_of(hint: type) -> Mapping[str, object]:
-    """Return the fields of a TypedDict with their types."""
-    return get_type_hints(hint)
+    """Return the fields of a TypedDict with their types, without those of any type."""
+    return {name: of for name, of in get_type_hints(hint).items() if of is not Any}
 
 
 def name_of(parent: str, key: str) -> str:

@@ -9,14 +9,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import cast
 
-from core.records.answers import content_of, is_unchanged, name_of, said
+from core.records.answers import content_of, is_unchanged, name_of, named, said
 from core.records.fair import fair, is_tuned
 from core.records.files import write_atomic
 from core.records.mistakes import mistakes
 from core.records.places import Shelf, own_results, record_file, record_files
 from core.records.record_text import parse_record, record_text
 from core.records.schema import KINDS, VERSION, Record
-from core.settings.canonical import canonical, has_digest
+from core.settings.canonical import SHORT, canonical, has_digest
 from eval.errors import BadValue, DamagedFile
 
 
@@ -140,11 +140,13 @@ def _read(path: Path, *_state: int) -> Record:  # the state tells a file from wh
         validate(content, path)
     except BadValue as error:
         raise DamagedFile(f"{error.args[0]}; {remedy}") from error
-    digest = name_of(content)
-    sealed = content["schema"] == 1 or has_digest(said(content), content.get("content"))
-    if digest != path.stem or not sealed:
-        raise DamagedFile(f"{path}: its content has the digest {digest}: altered; {remedy}")
-    return {**content, "digest": digest}
+    is_named = has_digest(named(content), path.stem, SHORT)
+    is_sealed = content["schema"] == 1 or has_digest(said(content), content.get("content"))
+    if not (is_named and is_sealed):
+        raise DamagedFile(
+            f"{path}: its content has the digest {name_of(content)}: altered; {remedy}"
+        )
+    return {**content, "digest": path.stem}
 
 
 def read_records(slug: str | None = None, shelf: Shelf = Shelf.HERE) -> list[Record]:

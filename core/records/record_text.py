@@ -169,7 +169,7 @@ def read_curves(tables: list[CurveTable]) -> Curves:
             column = cast(
                 list[float], values if isinstance(values, list) else [values] * len(table["steps"])
             )
-            curves[name] = [list(point) for point in zip(table["steps"], column, strict=True)]
+            curves[name] = [*map(list, zip(table["steps"], column, strict=True))]
     return dict(sorted(curves.items()))
 
 

@@ -73,10 +73,15 @@ def digest_of(value: object) -> str:
     return hashlib.sha256(canonical_text(value).encode()).hexdigest()
 
 
-def has_digest(value: object, digest: object) -> bool:
+def has_digest(value: object, digest: object, length: int | None = None) -> bool:
     """Return whether a value that was read from JSON has this digest.
 
     The value is nearly always canonical already, so its text is hashed as it is first.
+
+    Args:
+        value: The value.
+        digest: All hex digits of its digest, or the first `length`.
+        length: How many of them; None for all.
     """
     read = hashlib.sha256(line_of(value).encode()).hexdigest()
-    return digest == read or digest == digest_of(value)
+    return digest == read[:length] or digest == digest_of(value)[:length]

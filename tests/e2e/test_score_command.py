@@ -6,14 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from eval.sandbox import backends
 from eval.sets.benchmarks import BENCHMARKS, find_benchmark
 
 LONGEST = {"pocket-math": 7, "pocket-cmath": 3}
 PROBLEMS = find_benchmark("pocket-math").load()
 N = len(PROBLEMS)
-WORKING = [name for name, found in backends().items() if found == "works" and name != "plain"]
-needs_sandbox = pytest.mark.skipif(not WORKING, reason="NO SANDBOX WORKS HERE: pal is untested")
 
 
 def write(path, rows):
@@ -245,7 +242,7 @@ def test_a_limit_says_how_it_was_drawn(repro, tiny_model):
     assert f" {N} " in shown
 
 
-@needs_sandbox
+@pytest.mark.usefixtures("sandbox")
 def test_programs_alone_are_run_and_their_values_graded(repro, tmp_path, tiny_model):
     problems = find_benchmark("pocket-gsm8k").load()
     forms = ("ans = {}", "```python\nprint({})\n```", "\ndef solution():\n    return {}\n\nQ: next")

@@ -4,12 +4,8 @@ import json
 
 import pytest
 
-from eval.sandbox import backends
 
-WORKING = [name for name, found in backends().items() if found == "works" and name != "plain"]
-
-
-@pytest.mark.skipif(not WORKING, reason="NO SANDBOX WORKS HERE: tool-integrated reasoning untested")
+@pytest.mark.usefixtures("sandbox")
 def test_programs_raise_the_score(repro, root):
     arguments = ("eval", "pocket-instruct", "--benchmarks", "pocket-gsm8k", "--limit", 40)
     rows = {}
