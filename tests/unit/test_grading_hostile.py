@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from grader_clock import clock
 
-from eval.grading import grade, grade_as_paper
+from eval.grading import grade, grade_as_paper, worker
 from eval.grading.serve import cpu_timer
 from eval.sets.problem import Problem
 
-BOUND_S = 3.0  # processor time for one verdict, of this process and the worker together
+DEADLINE_S = 1  # here half of the usual one: most of the time of these tests is spent at it
+BOUND_S = DEADLINE_S + 1.0  # processor time for one verdict, of this process and the worker
 HOSTILE = {
     "import": "__import__('os').system('touch {mark}')",
     "double quoted import": '__import__("os").system("touch {mark}")',
@@ -55,8 +56,15 @@ HOSTILE = {
 
 @pytest.fixture(scope="module", autouse=True)
 def started():
-    """The worker runs already: its start is no part of a verdict."""
-    assert grade(r"\boxed{\sqrt{9}}", "3").correct is True
+    """A worker with the deadline runs already: its start is no part of a verdict."""
+    hurried = f"import eval.grading.worker as w; w.CPU_S = {DEADLINE_S}; from eval.grading.serve"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker, "BOOT", worker.BOOT.replace("from eval.grading.serve", hurried))
+        patch.setattr(worker, "POOL", [worker.Worker()])
+        patch.setattr("eval.grading.limited.CPU_S", DEADLINE_S)
+        assert grade(r"\boxed{\sqrt{9}}", "3").correct is True
+        yield
+        worker.stop()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
