@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cached_property
 from math import isfinite
 from typing import cast
 
@@ -124,7 +125,7 @@ class Claim:
             arms = () if is_about_start(self.test) else arms_in(self.test.needs)
         return (*(Gate("inert", act) for act in self.act_comparisons), *map(health, arms))
 
-    @property
+    @cached_property
     def needs(self) -> tuple[tuple[str, Need], ...]:
         """Pairs of an arm, or `start`, and what its record must hold."""
         tests = (self.test, *self.act_comparisons)

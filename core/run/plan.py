@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from core.families.worlds import world_of_regime
 from core.models.folders import count_parameters
 from core.models.shapes import GATED, find_shape
 from core.rollout.engine import ROWS
 from core.run.claim_plans import ClaimPlan, claim_plans
 from core.run.visible import visible_effects
+from core.settings.layers import layers, named_regime
 from core.settings.refusals import refuse
-from core.settings.resolve import resolve
 from core.settings.resolved import Resolved
 from core.settings.run_settings import TRIAL_SEED
 from core.stages.chain import Chain
@@ -169,7 +170,8 @@ def claim_runs(resolved: Resolved) -> str | None:
 def arm_looks(resolved: Resolved, arm: str) -> Sequence[Look]:
     """Return the looks of the world of an arm, or of the planned arm if it cannot be resolved."""
     try:
-        return resolve(resolved.paper, arm=arm, scale=resolved.scale).world.looks
+        regime, _ = named_regime(layers(resolved.paper, arm, resolved.scale, {}))
+        return world_of_regime(regime).looks
     except ReproError:
         return resolved.world.looks
 
