@@ -106,7 +106,7 @@ def regime(
 def start(
     suite: str,
     *,
-    target: float,
+    target: float | None,
     every: int,
     steps: int,
     batch: int,
@@ -117,7 +117,7 @@ def start(
 
     Args:
         suite: Name of the benchmark.
-        target: The accuracy on held-out problems in percent.
+        target: The accuracy on held-out problems in percent; None trains for all steps.
         every: Number of optimizer steps before each comparison with the target.
         steps: Largest number of optimizer steps.
         batch: Demonstrations of a step.

@@ -36,18 +36,21 @@ def student_regime(suite: str, name: str, tokens: int = TOKENS) -> Settings:
     }
 
 
-def learner(suite: str, kind: str, *, target: float, every: int, batch: int) -> Settings:
+def learner(
+    suite: str, kind: str, *, target: float | None, every: int, batch: int, steps: int = 2000
+) -> Settings:
     """Return the training of a teacher or student, on demonstrations until its samples are right.
 
     Args:
         suite: Name of the benchmark.
         kind: Kind of its demonstrations.
-        target: Share of right samples for held-out problems, in percent.
+        target: Share of right samples for held-out problems, in percent; None for all steps.
         every: Number of optimizer steps before each comparison with the target.
         batch: Demonstrations of a step.
+        steps: Largest number of optimizer steps.
     """
     return {
-        **start(suite, target=target, every=every, steps=2000, batch=batch, tokens=TOKENS),
+        **start(suite, target=target, every=every, steps=steps, batch=batch, tokens=TOKENS),
         "data": f"{suite}-{kind}",
         "heldout_temperature": 1.0,
     }
@@ -56,6 +59,7 @@ def learner(suite: str, kind: str, *, target: float, every: int, batch: int) -> 
 # A start is compared often: its samples soon are as right as they will ever be, and scatter.
 ABLE: Mapping[str, Any] = {"target": 98, "every": 50, "batch": 64}
 FALLIBLE: Mapping[str, Any] = {"target": 10, "every": 10, "batch": 128}
+FAILING: Mapping[str, Any] = {"target": None, "every": 400, "batch": 128, "steps": 400}
 TEACHER = learner(CHAIN, "demonstrations", **ABLE)
 STARTS: Mapping[str, Mapping[str, Settings]] = {
     "chain": {
@@ -64,11 +68,14 @@ STARTS: Mapping[str, Mapping[str, Settings]] = {
         "chain-narrow-teacher": learner(EVEN, "demonstrations", **ABLE),
         "chain-start": learner(CHAIN, "fallible", **FALLIBLE),
         "chain-even-start": learner(EVEN, "fallible", **FALLIBLE),
+        "chain-failing-teacher": TEACHER,
+        "chain-failing-start": learner(CHAIN, "failing", **FAILING),
     }
 }
 REGIMES: Mapping[str, Mapping[str, Settings]] = {
     "chain": {
         "chain": student_regime(CHAIN, "chain"),
         "chain-even": student_regime(EVEN, "chain-even"),
+        "chain-failing": {**student_regime(CHAIN, "chain-failing"), "heldout_every": 4},
     }
 }

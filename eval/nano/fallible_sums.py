@@ -13,7 +13,7 @@ from eval.nano.task import Demonstrations
 LENGTH = 12
 FEW = 77  # a twentieth of the 1,536 questions of 24 updates
 EVEN, ODD = digits[::2], digits[1::2]
-ERRING = 25  # of the 100 cells, each a running sum and the digit that is added to it
+ERRING, MOST = 25, 56  # of the 100 cells, each a running sum and the digit that is added to it
 RIGHT_SUMS = RunningSums.demonstrations["demonstrations"]
 SLIP = 0.6  # probability of an error at each visit of an erring cell
 
@@ -21,14 +21,15 @@ Cell = tuple[str, str]
 
 
 @cache
-def error_table(seed: int, wrong_sums: str) -> Mapping[Cell, str]:
+def error_table(seed: int, wrong_sums: str, count: int = ERRING) -> Mapping[Cell, str]:
     """Return the wrong sum of each cell in which a solver errs, drawn by a seed.
 
     Args:
         seed: Seed that draws the cells and their wrong sums.
         wrong_sums: Digits that a wrong sum may be.
+        count: Number of the cells.
     """
-    return changed_cells(Random(f"chain {wrong_sums} {seed}"), wrong_sums, ERRING)
+    return changed_cells(Random(f"chain {wrong_sums} {seed}"), wrong_sums, count)
 
 
 def changed_cells(random: Random, wrong_sums: str, count: int) -> dict[Cell, str]:
@@ -70,7 +71,9 @@ def continued_sums(
     return sums
 
 
-def fallible_sums(wrong_sums: str, question: str, seed: int, random: Random) -> str:
+def fallible_sums(
+    wrong_sums: str, question: str, seed: int, random: Random, *, erring: int = ERRING
+) -> str:
     """Return the sums of a solver that may err in the cells of its table, and goes on from there.
 
     Args:
@@ -78,15 +81,17 @@ def fallible_sums(wrong_sums: str, question: str, seed: int, random: Random) -> 
         question: Digits and a sign.
         seed: Seed of the table.
         random: Generator that draws whether the solver errs at a visit.
+        erring: Number of cells in which it may err.
     """
-    table = error_table(seed, wrong_sums)
+    table = error_table(seed, wrong_sums, erring)
     return continued_sums("", question[:-1], table, lambda: random.random() < SLIP)
 
 
 class LongSums(RunningSums):
     """Twelve digits, `384152907316=`; an answer is right if all its running sums are.
 
-    Demonstrations of the kind `fallible` are those of a solver that errs.
+    Demonstrations of the kinds `fallible` and `failing` are those of a solver that may err in a
+    quarter of the cells, and in more than half of them.
     """
 
     name = "nano-chain"
@@ -96,6 +101,7 @@ class LongSums(RunningSums):
     demonstrations: Mapping[str, Demonstrations] = {
         **RunningSums.demonstrations,
         "fallible": Demonstrations(16_384, partial(fallible_sums, digits)),
+        "failing": Demonstrations(16_384, partial(fallible_sums, digits, erring=MOST)),
     }
 
     def right_answers(self, question: str, seed: int) -> str:  # noqa: ARG002 - alike for all seeds

@@ -5,7 +5,7 @@ from string import digits
 
 import pytest
 
-from eval.nano.fallible_sums import EVEN, ODD, SLIP, error_table, next_sum
+from eval.nano.fallible_sums import ERRING, EVEN, MOST, ODD, SLIP, error_table, next_sum
 from eval.nano.running_sums import right_prefixes, running_sums
 from eval.nano.splits import TASKS, demonstrations, held_out_answers, nano_problems
 
@@ -21,10 +21,14 @@ def test_a_table_errs_in_a_quarter_of_the_cells_of_all_kinds_and_belongs_to_the_
     assert all(wrong in wrong_sums and wrong != next_sum(cell) for cell, wrong in table.items())
 
 
-@pytest.mark.parametrize("name", WRONG_SUMS)
-def test_an_answer_goes_wrong_at_its_first_error_and_goes_on_from_there(name):
-    table, visits = error_table(20, WRONG_SUMS[name]), Counter[bool]()
-    for question, answer in demonstrations(name, "fallible", 20):
+@pytest.mark.parametrize(
+    ("name", "kind", "count"),
+    [*((name, "fallible", ERRING) for name in WRONG_SUMS), ("nano-chain", "failing", MOST)],
+)
+def test_an_answer_goes_wrong_at_its_first_error_and_goes_on_from_there(name, kind, count):
+    table, visits = error_table(20, WRONG_SUMS[name], count), Counter[bool]()
+    assert len(table) == count
+    for question, answer in demonstrations(name, kind, 20):
         cells = [*zip("0" + answer, question[:-1], strict=False)]
         errs = [total != next_sum(cell) for total, cell in zip(answer, cells, strict=True)]
         for cell, total, error in zip(cells, answer, errs, strict=True):
