@@ -26,6 +26,9 @@ Where the sources disagree, and what is not the paper's here:
   them, the prompts are those of the old skill. Nothing trains the new skill meanwhile, in a model of
   83,000 parameters: on seeds 100 and 101 the old one goes from 0 and 6 to 0 and 100 %, the new one
   from 100 and 100 to 0 and 9 %. The source's model keeps nearly all (43 to 41 %).
+- On the judged seeds 20 to 23 the old skill goes from 3, 15, 2 and 11 % to 0, 0, 16 and 66, so that
+  144 updates are too few to restore it on three of them. The new one falls from 100 % to 0, 0, 1
+  and 14 all the same, and this comparison is the one that refutes the claim.
 """
 
 from core.claims import (
