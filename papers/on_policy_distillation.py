@@ -17,15 +17,15 @@ Where the sources disagree, and what is not the paper's here:
   0.058 by the forward KL and at 0.055 by the reverse one (arm `data-reverse`).
 - One prompt is answered 64 times for each update.
 - Against reinforcement learning the start is that of `chain-failing`, which errs in 56 of 100 cells
-  and has 0.8 % of the samples right (seed 100). Either has the best of three rates on seed 1000. The
-  teacher judges every token and the reward one answer in a hundred, which is what the claim
+  and has 0.8 % of the samples right (seed 100). Either has the best of three rates on seed 1000.
+  The teacher judges every token and the reward one answer in a hundred, which is what the claim
   compares. How fast the reward alone is depends on the start: in the world `erring` GRPO goes from
   0.8 to 89 % in as many updates (seed 100).
-- The skill to restore is that of sums, the narrow one that of a new table under a mark, from experts
-  (400 updates; after 144 one of two seeds had learnt nothing of it). The teacher is the model before
-  them, the prompts are those of the old skill. Nothing trains the new skill meanwhile, in a model of
-  83,000 parameters: on seeds 100 and 101 the old one goes from 0 and 6 to 0 and 100 %, the new one
-  from 100 and 100 to 0 and 9 %. The source's model keeps nearly all (43 to 41 %).
+- The skill to restore is that of sums, the narrow one that of a new table under a mark, learnt from
+  experts in 400 updates (after 144 one of two seeds had learnt nothing of it). The teacher is the
+  model before them, the prompts are those of the old skill. Nothing trains the new skill meanwhile,
+  in a model of 83,000 parameters: on seeds 100 and 101 the old one goes from 0 and 6 to 0 and
+  100 %, the new one from 100 and 100 to 0 and 9 %. The source's model keeps nearly all (43 to 41).
 - On the judged seeds 20 to 23 the old skill goes from 3, 15, 2 and 11 % to 0, 0, 16 and 66, so that
   144 updates are too few to restore it on three of them. The new one falls from 100 % to 0, 0, 1
   and 14 all the same, and this comparison is the one that refutes the claim.
