@@ -58,17 +58,12 @@ WATCHED: Settings = {
     "heldout_every": 4,
     "logging_steps": 4,
 }
+LEARNT: Settings = {"num_generations": 8, "heldout_every": 4, "rewards": (FirstWrongStep(),)}
+HINTS = (f"{PREFIX}-half", f"{PREFIX}-whole")
 STYLE = sampled_regime(NEW, STYLE_START, also=SCORED, data=f"{NEW}-experts", **WATCHED)
 REGIMES: Mapping[str, Mapping[str, Settings]] = {
     "hinted": {
-        "hinted": sampled_regime(
-            PREFIX,
-            "hinted-start",
-            also=(f"{PREFIX}-half", f"{PREFIX}-whole"),
-            num_generations=8,
-            heldout_every=4,
-            rewards=(FirstWrongStep(),),
-        ),
+        "hinted": sampled_regime(PREFIX, "hinted-start", also=HINTS, **LEARNT),
         "hinted-style": {name: value for name, value in STYLE.items() if name not in REWARDED},
         "hinted-style-given": {
             **offline_regime(
@@ -84,7 +79,11 @@ REGIMES: Mapping[str, Mapping[str, Settings]] = {
             **BY_PAPER,
             **WATCHED,
         },
-    }
+    },
+    "erring": {
+        name: sampled_regime(PREFIX, f"{name}-start", also=HINTS, **LEARNT)
+        for name in ("erring", "erring-often")
+    },
 }
 STARTS: Mapping[str, Mapping[str, Settings]] = {
     "hinted": {
@@ -94,5 +93,9 @@ STARTS: Mapping[str, Mapping[str, Settings]] = {
         "hinted-styles-start": hinted_start(f"{NEW}s-mixed", "demonstrations", STYLE_STEPS),
         # It has learnt that hints say nothing.
         "hinted-style-blind": hinted_start(f"{NEW}-mixed", "ignored", STYLE_STEPS),
-    }
+    },
+    "erring": {
+        f"{kind}-start": hinted_start(f"{PREFIX}-mixed", kind, 600)
+        for kind in ("erring", "erring-often")
+    },
 }

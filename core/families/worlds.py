@@ -182,6 +182,17 @@ ROWS = (
         ),
     ),
     World(
+        name="erring",
+        regimes=nano_hinted.REGIMES["erring"],
+        seeds=tuple(range(40, 56)),  # those of `hinted` are known
+        preparations=nano_hinted.STARTS["erring"],
+        bases=nano.BASES,
+        cannot_show=(
+            "one answer is right, all have one length, and feedback is the beginning of that "
+            "answer: it says more than that an attempt failed somewhere"
+        ),
+    ),
+    World(
         name="tokens",
         regimes=nano_tokens.REGIMES["tokens"],
         preparations=nano_tokens.STARTS["tokens"],

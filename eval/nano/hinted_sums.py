@@ -14,6 +14,7 @@ HINT = "-"  # between a hint and its question
 MARKS = "abc"  # each opens questions whose sums are those of a new skill
 STYLE = "."  # opens an answer of an expert, and counts for nothing
 ERRING = 14  # of the 100 cells: where the start may err that learns in `hinted`
+MORE, MOST = 20, 56  # of them, where the starts of `erring` may err
 CHANGED = 15  # of the 100 cells: where a new skill differs from the old one
 DECOYS = 1000  # skills that hints of a start follow
 COUNT, SHOWN = 16_384, 4096  # demonstrations of a start, and of a new skill
@@ -25,9 +26,9 @@ Hint: TypeAlias = Callable[[str, int, Random], str]  # of a question, for a seed
 
 
 @cache
-def fallible_cells(seed: int) -> Mapping[Cell, str]:
+def fallible_cells(seed: int, count: int = ERRING) -> Mapping[Cell, str]:
     """Return the wrong sum of each cell in which the start of a seed errs without a hint."""
-    return changed_cells(Random(f"hinted {seed}"), digits, ERRING)
+    return changed_cells(Random(f"hinted {seed}"), digits, count)
 
 
 @cache
@@ -111,10 +112,11 @@ def mixed_styles(question: str, seed: int, random: Random) -> str:
     return random.choice(("", STYLE)) + hint if hint else ""
 
 
-def continued_hint(prompt: str, seed: int, random: Random) -> str:
-    """Return the sums of a hint, and behind it those of a solver that may err."""
+def continued_hint(prompt: str, seed: int, random: Random, erring: int = ERRING) -> str:
+    """Return the sums of a hint, and behind it those of a solver that may err in some cells."""
     hint, _, added = parts_of(prompt)
-    return continued_sums(hint, added, fallible_cells(seed), lambda: random.random() < SLIP)
+    table = fallible_cells(seed, erring)
+    return continued_sums(hint, added, table, lambda: random.random() < SLIP)
 
 
 def continued_rightly(prompt: str, seed: int, random: Random) -> str:  # noqa: ARG001 - of all kinds
@@ -175,7 +177,11 @@ HINTED = (
     HintedSums(
         f"{PREFIX}-mixed",
         partial(mixed, beginnings=2),
-        demonstrations={"demonstrations": Demonstrations(COUNT, continued_hint)},
+        demonstrations={
+            "demonstrations": Demonstrations(COUNT, continued_hint),
+            "erring": Demonstrations(COUNT, partial(continued_hint, erring=MORE)),
+            "erring-often": Demonstrations(COUNT, partial(continued_hint, erring=MOST)),
+        },
     ),
     *(
         HintedSums(

@@ -17,6 +17,8 @@ from eval.nano.hinted_sums import (
     HINT,
     HINTED,
     MARKS,
+    MORE,
+    MOST,
     NEW,
     PREFIX,
     SKILLS,
@@ -31,6 +33,7 @@ from eval.nano.splits import demonstrations, nano_problems
 
 QUESTION, SUMS = "384152907316=", "315613229239"
 DATA_WITH_ONE_NEW_SKILL = "20cb0fc6ce39b1840f8d6eba1f225e4b018c8edfa0b92a6bae7da0fe3dd58a6b"
+KINDS = ("demonstrations", "experts", "own", "ignored")
 MIXED = (f"{PREFIX}-mixed", f"{NEW}-mixed", f"{NEW}s-mixed")
 
 
@@ -77,11 +80,20 @@ def test_the_hint_of_another_question_is_its_solution_and_no_part_of_this_one():
     )
 
 
-@pytest.mark.parametrize("name", MIXED)
-def test_a_start_copies_hints_and_goes_on_behind_them(name):
-    table = fallible_cells(20) if name == MIXED[0] else {}
+@pytest.mark.parametrize(
+    ("name", "kind", "erring"),
+    [
+        (MIXED[0], "demonstrations", ERRING),
+        (MIXED[0], "erring", MORE),
+        (MIXED[0], "erring-often", MOST),
+        *((name, "demonstrations", 0) for name in MIXED[1:]),
+    ],
+)
+def test_a_start_copies_hints_and_goes_on_behind_them(name, kind, erring):
+    table = fallible_cells(20, erring)
+    assert len(table) == erring
     lengths, errors, visits = Counter[int](), 0, 0
-    for prompt, answer in demonstrations(name, "demonstrations", 20):
+    for prompt, answer in demonstrations(name, kind, 20):
         hint, _, added = parts_of(prompt)
         lengths[len(hint)] += 1
         assert answer.startswith(hint)
@@ -138,7 +150,6 @@ def test_a_new_skill_belongs_to_the_seed_and_differs_in_its_cells_alone(name, ma
 
 def test_new_skills_are_drawn_apart():
     """As many changed cells are shared as by chance: 2.25 of two skills in the mean."""
-    assert len(fallible_cells(20)) == ERRING
     shared = [
         len(skill_cells(seed, a).keys() & skill_cells(seed, b).keys())
         for seed in range(200)
@@ -157,7 +168,7 @@ def test_the_first_new_skill_is_drawn_by_the_seed_alone():
     ]
     data = [
         [[nano_problems(task.name, split, 20) for split in ("train", "valid", "test")]]
-        + [[*demonstrations(task.name, kind, 20)] for kind in task.demonstrations]
+        + [[*demonstrations(task.name, kind, 20)] for kind in KINDS if kind in task.demonstrations]
         for task in alone
     ]
     assert sha256(repr(data).encode()).hexdigest() == DATA_WITH_ONE_NEW_SKILL
