@@ -41,7 +41,8 @@ def row_mistakes(row: dict[str, object], hint: object, name: str) -> Iterator[st
     if lacking := required_of(hint) - row.keys():
         yield from (f"no field {name_of(name, key)!r}" for key in sorted(lacking))
     for key, part in fields_of(hint).items():
-        if key in row and type(row[key]) is not part:  # nearly all fields are of their type
+        found: object = type(row[key]) if key in row else part
+        if found is not part:  # nearly all fields are of their type
             yield from mistakes(row[key], part, name_of(name, key))
 
 
