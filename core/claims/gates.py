@@ -42,21 +42,32 @@ class AccuracyChange(Measure):
         Raises:
             MissingMeasure: the record has neither accuracy nor reward.
         """
-        ends = (
-            ends_of(record, arm, HELD_OUT_ACCURACY),
-            scores_before_and_after(record),
-            ends_of(record, arm, REWARD, 100.0),
-        )
-        measured = [pair for pair in ends if pair is not None]
-        if not measured:
-            content = f"curve {HELD_OUT_ACCURACY!r}, score or reward to compare with its start"
-            raise missing(record, arm, content)
+        measured = accuracies(record, arm)
         return next((pair for pair in measured if pair[0] >= DROP), measured[0])
 
     def read(self, record: Record, arm: str) -> float:
         """Return the change of accuracy in points."""
         before, after = self.stand(record, arm)
         return after - before
+
+
+def accuracies(record: Record, arm: str) -> list[tuple[float, float]]:
+    """Return the accuracies before training and at the end of it that a record has, in percent.
+
+    That on held-out problems is the first, then the mean of the scores and 100 times the reward.
+
+    Raises:
+        MissingMeasure: the record has none of them.
+    """
+    ends = (
+        ends_of(record, arm, HELD_OUT_ACCURACY),
+        scores_before_and_after(record),
+        ends_of(record, arm, REWARD, 100.0),
+    )
+    if measured := [pair for pair in ends if pair is not None]:
+        return measured
+    content = f"curve {HELD_OUT_ACCURACY!r}, score or reward to compare with its start"
+    raise missing(record, arm, content)
 
 
 def ends_of(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from core.claims import MissingMeasure, early, late
-from core.claims.gates import AccuracyChange
+from core.claims.gates import accuracies
 from core.pages.runs import by_arm
 from core.paper import Paper
 from core.records.schema import RunRecord
@@ -41,7 +41,7 @@ def whole_curve(metric: str, factor: float = 1.0) -> Ends:
 
 
 STATISTICS = (
-    Statistic("Accuracy, %", 1, AccuracyChange().stand),
+    Statistic("Accuracy, %", 1, lambda run, arm: accuracies(run, arm)[0]),
     Statistic("Entropy, nats", 2, start_and_end("entropy")),
     Statistic("Length, tokens", 1, start_and_end("completions/mean_length")),
     Statistic("Length of wrong answers", 1, start_and_end("completions/wrong_mean_length")),

@@ -19,7 +19,9 @@ from core.claims import (
     steps_to,
 )
 from core.claims.claim import problems
+from core.claims.gates import AccuracyChange, accuracies
 from core.cli.showing_plan import print_claims
+from core.pages.mechanisms import STATISTICS
 from core.paper.registry import entries, find_paper
 from core.records.record import latest, read_records
 from core.records.schema import claims_of, runs_of
@@ -152,6 +154,16 @@ def test_an_accuracy_that_cannot_fall_is_replaced_by_one_that_can():
             [{**row, "value": value}] for value in (51.0, 10.0)
         )
     assert "(51.0 to 10.0 %)" in verdict(floor)[1]
+
+
+def test_pages_show_the_accuracy_on_held_out_problems_though_it_cannot_fall():
+    record = run("plain", 0, 0.5, held=[[0, 0.0], [9, 80.0]])
+    row = {"mirrors": "gsm8k", "metric": "top1"}
+    record |= {"start_scores": [{**row, "value": 40.0}], "scores": [{**row, "value": 90.0}]}
+    assert accuracies(record, "plain") == [(0.0, 80.0), (40.0, 90.0), (10.0, 50.0)]
+    assert AccuracyChange().stand(record, "plain") == (40.0, 90.0)
+    (accuracy,) = [shown for shown in STATISTICS if shown.title == "Accuracy, %"]
+    assert accuracy.read(record, "plain") == (0.0, 80.0)
 
 
 def test_a_gate_that_cannot_be_read_is_undecided_with_the_reason():
