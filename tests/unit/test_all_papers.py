@@ -125,7 +125,7 @@ def held_out_of(data):
     if not data.holds_out:
         return data.key
     made = [data.row_stages.get(one.name) for one in data.sets]
-    names = [one.name for one in data.sets]
+    names = ["+".join(one.source.benchmarks) or one.name for one in data.sets]
     return "+".join(held_out_of(m.data) if m else n for m, n in zip(made, names, strict=True))
 
 
