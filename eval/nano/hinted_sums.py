@@ -7,14 +7,22 @@ from random import Random
 from string import digits
 from typing import TypeAlias
 
-from eval.nano.fallible_sums import LENGTH, SLIP, Cell, LongSums, changed_cells, continued_sums
+from eval.nano.fallible_sums import (
+    LENGTH,
+    MOST,
+    SLIP,
+    Cell,
+    LongSums,
+    changed_cells,
+    continued_sums,
+)
 from eval.nano.task import Demonstrations
 
 HINT = "-"  # between a hint and its question
 MARKS = "abc"  # each opens questions whose sums are those of a new skill
 STYLE = "."  # opens an answer of an expert, and counts for nothing
 ERRING = 14  # of the 100 cells: where the start may err that learns in `hinted`
-MORE, MOST = 20, 56  # of them, where the starts of `erring` may err
+MORE = 20  # of them, where the start of `erring` may err; that of `erring-often` in `MOST`
 CHANGED = 15  # of the 100 cells: where a new skill differs from the old one
 DECOYS = 1000  # skills that hints of a start follow
 COUNT, SHOWN = 16_384, 4096  # demonstrations of a start, and of a new skill

@@ -1,17 +1,24 @@
-"""Processor time of grading, wherever it is spent."""
+"""Processor time of grading, wherever it is spent, and workers that begin otherwise."""
 
 import os
 import time
 from pathlib import Path
 
-from eval.grading.worker import POOL
+from eval.grading import worker
 
 
 def clock() -> float:
     """Seconds of this process, and of the workers with their forks, running or ended."""
-    pids = [w.process.pid for w in POOL if w.process is not None]
+    pids = [w.process.pid for w in worker.POOL if w.process is not None]
     forks = [p for pid in pids for p in map(int, children(pid).split())]
     return time.process_time() + sum(seconds(pid) for pid in pids + forks)
+
+
+def boot_after(code: str) -> str:
+    """The program of a worker that runs code before it serves."""
+    boot = worker.BOOT.replace("from eval.grading.serve", f"{code}; from eval.grading.serve")
+    assert boot != worker.BOOT
+    return boot
 
 
 def children(pid: int) -> str:

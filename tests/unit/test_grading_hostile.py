@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from grader_clock import clock
+from grader_clock import boot_after, clock
 
 from eval.grading import grade, grade_as_paper, worker
 from eval.grading.serve import cpu_timer
@@ -57,9 +57,9 @@ HOSTILE = {
 @pytest.fixture(scope="module", autouse=True)
 def started():
     """A worker with the deadline runs already: its start is no part of a verdict."""
-    hurried = f"import eval.grading.worker as w; w.CPU_S = {DEADLINE_S}; from eval.grading.serve"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker, "BOOT", worker.BOOT.replace("from eval.grading.serve", hurried))
+        hurried = boot_after(f"import eval.grading.worker as w; w.CPU_S = {DEADLINE_S}")
+        patch.setattr(worker, "BOOT", hurried)
         patch.setattr(worker, "POOL", [worker.Worker()])
         patch.setattr("eval.grading.limited.CPU_S", DEADLINE_S)
         assert grade(r"\boxed{\sqrt{9}}", "3").correct is True

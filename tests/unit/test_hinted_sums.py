@@ -10,7 +10,7 @@ from string import digits
 import pytest
 
 from core.rewards import FirstWrongStep
-from eval.nano.fallible_sums import LENGTH, SLIP, changed_cells
+from eval.nano.fallible_sums import LENGTH, MOST, SLIP, changed_cells
 from eval.nano.hinted_sums import (
     CHANGED,
     ERRING,
@@ -18,7 +18,6 @@ from eval.nano.hinted_sums import (
     HINTED,
     MARKS,
     MORE,
-    MOST,
     NEW,
     PREFIX,
     SKILLS,
