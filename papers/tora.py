@@ -160,8 +160,9 @@ PAPER = Paper(
             "tora-mask-outputs",
             "Where what programs print is not trained on, fewer answers write it themselves.",
             Untestable(
-                "no room: asked in the mode `untooled`, in which nothing is run, all starting "
-                "models write an output in each answer, and so do both arms after training"
+                "no room: asked in the mode `untooled`, in which nothing is run, the shipped "
+                "models write an output in each answer, also after training with or without "
+                "outputs in the loss"
             ),
         ),
         Claim(
