@@ -242,3 +242,13 @@ def test_a_chain_is_right_by_its_last_number_in_either_form(kind):
                for level in (1, 2)}  # fmt: skip
     expected = {"answers": ({0}, {0}), "solutions": ({1}, {1}), "both": ({0}, {1})}
     assert (by_form[1], by_form[2]) == expected[kind]
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+def test_demonstrations_hold_out_the_problems_of_their_benchmark(name, kind):
+    """Arms that learn from them and from rewards are compared on the same problems."""
+    plain, shown = (
+        [row["prompt"] for row in data.source.rows(data.name, "valid", None)]
+        for data in (find_set(of).for_seed(20) for of in (name, f"{name}-{kind}"))
+    )
+    assert shown == plain
