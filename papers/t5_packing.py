@@ -8,15 +8,23 @@ Where the sources disagree, and what is not the paper's here:
   (`packing_strategy=wrapped`), and is not the data here.
 - TRL's index points to section 3.5.2; the text on packing is in section 3.1.
 - The number of tokens of pre-training is printed as about 34 billion, 2^35.
+- The speed is that of the trainer here on a processor: 4 packed rows of 512 tokens beside 4 padded
+  documents, and beside 20, about as many as the packed rows hold. Padded rows are as long as the
+  longest of a step. What packing saves is padding: 20 documents joined without it (`padding_free`)
+  are no slower, 6,700 and 7,100 tokens a second where packed ones had 6,100 and 5,700.
 """
 
-from core.claims import Claim, Untestable, law, least
+from core.claims import Claim, law, least, timed
 from core.paper import Column, Paper, because, cite, printed
 
 ROWS = "core.laws.packed_rows"
 WRAPPED, SPLIT, NEXT_FIT, PADDED = (
     law(f"{ROWS}:utilisation", strategy)
     for strategy in ("wrapped", "bfd_split", "next_fit", "padded")
+)
+PACKED_SPEED, FEW_ROWS_SPEED, MANY_ROWS_SPEED = (
+    timed("core.bench.packed_speed:tokens_per_second", packing, rows, seeds=8)
+    for packing, rows in (("next_fit", 4), ("", 4), ("", 20))
 )
 
 PAPER = Paper(
@@ -74,7 +82,7 @@ PAPER = Paper(
         Claim(
             "pack-speed",
             "Packing processes more tokens per second.",
-            Untestable("`repro bench` measures tokens per second; records of runs have none"),
+            least(PACKED_SPEED - FEW_ROWS_SPEED, PACKED_SPEED - MANY_ROWS_SPEED) > 0,
         ),
     ),
 )

@@ -30,7 +30,7 @@ from core.claims.curves import (
 from core.claims.end_accuracy import ended
 from core.claims.fits import foretold
 from core.claims.grids import inside, log2
-from core.claims.laws import law, simulated
+from core.claims.laws import law, simulated, timed
 from core.claims.measures import START, Measure
 from core.claims.needs import BadClaim, MissingMeasure, Need, Record, Runs
 from core.claims.outcomes import at_k, gain_at_k, probability, score
@@ -84,6 +84,7 @@ __all__ = [
     "simulated",
     "spread",
     "steps_to",
+    "timed",
     "tokens_to",
     "when",
     "whole",

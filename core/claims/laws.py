@@ -1,18 +1,21 @@
 """Sides that need no training: laws, which are exact, and simulations, which have seeds.
 
-Both name a function as `module:function`, which is called when the claim is judged. The function
-must call the code that trains and scores, not a copy of that code.
+Both name a function as `module:function`, which is called when the claim is judged, unless a record
+has what a simulation gave. The function must call the code that trains and scores, not a copy of
+that code.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
 from math import isnan
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from core.claims.comparison import Side
+from core.claims.comparison import Comparison, Side
 from core.claims.needs import BadClaim, Kind, Runs
+
+S = TypeVar("S", Side, Comparison)
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,19 @@ class Law(Side):
 
 @dataclass(frozen=True, eq=False)
 class Simulated(Side):
-    """A side with one value per seed, from a function that takes the seed."""
+    """A side with one value per seed, from a function that takes the seed.
+
+    Attributes:
+        call: The function with its arguments beside the seed.
+        seeds: Their number; they count from 0.
+        timed: Whether it measures time, so that it gives other values whenever it is called.
+        recorded: Values of an earlier call; empty to call the function.
+    """
 
     call: Call
     seeds: int
+    timed: bool = field(default=False, repr=False)
+    recorded: tuple[float, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         return str(self.call)
@@ -85,8 +97,10 @@ class Simulated(Side):
         return frozenset({"simulated"})
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """Return what the function computes for each seed from 0 to `seeds` - 1."""
+        """Return what the function gives for each seed from 0 to `seeds` - 1."""
         del cases
+        if self.recorded:
+            return [*self.recorded]
         simulate = self.call.find()
         keywords = self.call.keywords
         return as_numbers(
@@ -102,6 +116,36 @@ def law(function: str, *arguments: object, **keywords: object) -> Law:
 def simulated(function: str, *arguments: object, seeds: int, **keywords: object) -> Simulated:
     """Return the side of the values of `module:function` for `seed` from 0 to `seeds` - 1."""
     return Simulated(Call(function, arguments, keywords), seeds)
+
+
+def timed(function: str, *arguments: object, seeds: int, **keywords: object) -> Simulated:
+    """Return a side as `simulated` does, of a function that measures time."""
+    return Simulated(Call(function, arguments, keywords), seeds, timed=True)
+
+
+def simulations_in(side: Side) -> Iterator[Simulated]:
+    """Yield the simulations that a side is computed from."""
+    if isinstance(side, Simulated):
+        yield side
+    for part in side.parts:
+        yield from simulations_in(part)
+
+
+def with_recorded(side: S, recorded: Callable[[Simulated], Sequence[float]]) -> S:
+    """Return a side or comparison whose simulations give what `recorded` returns of each.
+
+    A simulation of which it returns nothing is computed.
+    """
+    if isinstance(side, Simulated):
+        return replace(side, recorded=tuple(recorded(side)))
+
+    def of_part(part: object) -> object:
+        if isinstance(part, tuple):
+            return tuple(map(of_part, cast(tuple[object, ...], part)))
+        return with_recorded(part, recorded) if isinstance(part, Side) else part
+
+    parts = {each.name: of_part(getattr(side, each.name)) for each in fields(cast(Any, side))}
+    return replace(cast(Any, side), **parts)
 
 
 def as_numbers(subject: object, values: Sequence[float]) -> list[float]:

@@ -73,6 +73,10 @@ def answers(record: Fields) -> dict[str, object]:
         }
     if record["kind"] == "tuning":
         return fields | {"trials": [select_fields(row, TRIED) for row in record["trials"]]}
+    if record["kind"] == "simulations":
+        return fields | {
+            "simulations": [without_fields(row, ("values",)) for row in record["simulations"]]
+        }
     if record["kind"] == "run":
         return without_fields(fields, FOLLOWS) | run_answers(record)
     return fields
@@ -98,6 +102,8 @@ def measured_numbers(record: Fields) -> dict[str, object]:
         return {f"{name} {row['id']}": effect_numbers(row) for name, row in rows}
     if record["kind"] == "tuning":
         return {f"{row['factor']}": row["curve"] for row in record["trials"]}
+    if record["kind"] == "simulations":
+        return {"values": [row["values"] for row in record["simulations"]]}
     if record["kind"] != "run":
         return {}
     rows = [*record["start_scores"], *record["scores"]]

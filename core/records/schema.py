@@ -207,6 +207,26 @@ class ReportedRecord(AnyRecord):
     cells: list[dict[str, object]]
 
 
+class SimulationRow(TypedDict):
+    """What a function gives for each seed from 0 to `seeds` - 1, with its arguments.
+
+    `code` is a digest of the source files that it is made of; empty for one that measures time.
+    """
+
+    function: str
+    positional: list[object]
+    keywords: dict[str, object]
+    seeds: int
+    code: str
+    values: list[float]
+
+
+class SimulationsRecord(AnyRecord):
+    """What the simulations give that the claims of a paper read."""
+
+    simulations: list[SimulationRow]
+
+
 class MeasureRow(TypedDict):
     """A measure of the benchmark `bench`; the other fields are of `core.bench.measure.Measure`."""
 
@@ -237,6 +257,7 @@ KINDS: dict[str, type] = {
     "claims": ClaimsRecord,
     "controls": ControlsRecord,
     "reported": ReportedRecord,
+    "simulations": SimulationsRecord,
     "bench": BenchRecord,
 }
 

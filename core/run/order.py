@@ -6,6 +6,7 @@ from core.run.looks import Runs, run_work
 from core.run.request import Order
 from core.run.work import validate_order
 from core.verdicts.outcome import Outcome
+from core.verdicts.simulations import record_simulations
 from core.verdicts.verdict_records import verdicts_record
 
 
@@ -25,7 +26,11 @@ def run_order(order: Order) -> Outcome:
 
 
 def judge_runs(order: Order, runs: Runs) -> Outcome:
-    """Judge the claims of the paper on these runs, and write the record of the verdicts."""
+    """Judge the claims of the paper on these runs, and write the record of the verdicts.
+
+    That of the paper's simulations, if it has some, is written before.
+    """
+    record_simulations(order.paper)
     claims = verdicts_record(
         order.paper, order.scale, runs.records, order.looks, runs.tunings, runs.missed
     )

@@ -26,6 +26,7 @@ from core.settings.canonical import digest_of
 from core.settings.run_settings import HELD_OUT, LIVE
 from core.stages.sources import model_folder, version_here
 from core.verdicts.plan_digests import REMEDY, plan_changes
+from core.verdicts.simulations import simulation_problems
 from core.verdicts.up_to_date import asked_problems, factor_of, tuning_problems
 from core.verdicts.verdict_records import at_other_settings, changed_claims, judged_runs
 from eval.errors import ReproError
@@ -45,6 +46,7 @@ def derived_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
             yield from (f"{place_of(record)}: {line}" for line in lines)
         except ReproError as error:  # an arm that the module no longer has, or a damaged file
             yield f"{place_of(record)}: {error}"
+    yield from simulation_problems(paper, records)
     yield from start_disagreements(runs)
     yield from identical_trainings(paper, runs)
 

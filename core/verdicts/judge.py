@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from core.claims import Claim, Comparison, MissingMeasure, Runs, Untestable
 from core.claims.arms import DEVIATION_SEEDS, reads_deviation
 from core.claims.gates import CheckedGate
+from core.claims.laws import simulations_in
 from core.paper import Paper
 from core.records.record import Record
 from core.records.verdict_row import VerdictRow
@@ -292,7 +293,8 @@ def simulated_verdict(claim: Claim, test: Comparison) -> VerdictRow:
     """Judge a claim by its simulation, over the seeds that it names."""
     seeds = range(len(test.values(())[0]))
     verdict = seeds_verdict(claim, judge_conjunction(test, (), LEVEL), seeds)
-    verdict["reason"] = f"simulated with {len(seeds)} seeds"
+    is_timed = any(side.timed for side in (*simulations_in(test.left), *simulations_in(test.right)))
+    verdict["reason"] = f"{'timed' if is_timed else 'simulated'} with {len(seeds)} seeds"
     return verdict
 
 
