@@ -24,7 +24,7 @@ WRAPPED, SPLIT, NEXT_FIT, PADDED = (
 )
 PACKED_SPEED, FEW_ROWS_SPEED, MANY_ROWS_SPEED = (
     timed("core.bench.packed_speed:tokens_per_second", packing, rows, seeds=8)
-    for packing, rows in (("next_fit", 4), ("", 4), ("", 20))
+    for packing, rows in (("next_fit", 4), ("padded", 4), ("padded", 20))
 )
 
 PAPER = Paper(

@@ -13,6 +13,7 @@ from transformers import PrinterCallback
 
 from core.bench.step import QUIET, Timer
 from core.configs.sft import SFTConfig
+from core.laws.packed_rows import PADDED
 from core.models.load import load_policy, load_tokenizer
 from core.trainers.sft import SFTTrainer
 
@@ -25,9 +26,11 @@ DOCUMENTS = 400
 def tokens_per_second(packing: str, rows: int, *, seed: int) -> float:
     """Return the trained tokens a second of processor time, padding not counted.
 
+    Torch is limited to one thread from then on.
+
     Args:
-        packing: A strategy of packing; empty for one document a row, padded to the longest row of
-            a step.
+        packing: A strategy of packing, or `PADDED` for one document a row, padded to the longest
+            row of a step.
         rows: Rows of a step.
         seed: Of the lengths and tokens of the documents.
     """
@@ -38,7 +41,7 @@ def tokens_per_second(packing: str, rows: int, *, seed: int) -> float:
         min(WIDTH, 1 + round(draw.lognormvariate(log(MEDIAN), SIGMA))) for _ in range(DOCUMENTS)
     ]
     documents = [draw.choices(range(len(tokenizer)), k=size) for size in sizes]
-    packed = {"packing": True, "packing_strategy": packing} if packing else {}
+    packed = {} if packing == PADDED else {"packing": True, "packing_strategy": packing}
     with TemporaryDirectory() as folder:
         trainer = SFTTrainer(
             model=load_policy(MODEL),

@@ -28,7 +28,7 @@ from core.settings.effective import effective
 from core.settings.layers import arguments_of, readable
 from core.settings.resolve import config_fields, resolve
 from core.stages.chain import Chain
-from core.verdicts.judge import judge
+from core.verdicts.verdict_records import without_runs
 from eval.errors import BadValue
 from eval.nano.many import any_summands
 from eval.nano.splits import TASKS
@@ -102,7 +102,7 @@ def test_its_printed_tables_hold_every_printed_number_in_every_format(entry):
 
 def test_its_claims_without_runs_have_verdicts_and_the_others_say_what_they_need(entry):
     paper = entry.load()
-    verdicts = judge(paper, [])
+    verdicts = without_runs(paper)
     assert [verdict["id"] for verdict in verdicts] == [claim.slug for claim in paper.claims]
     for claim, verdict in zip(paper.claims, verdicts, strict=True):
         if isinstance(claim.test, Untestable):

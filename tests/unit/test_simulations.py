@@ -2,12 +2,15 @@
 
 import sys
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
-from itertools import pairwise
+from itertools import count, pairwise
 from random import Random
 
 import pytest
 
+from core.bench import packed_speed
+from core.bench.step import Timer
 from core.claims import Claim, deviation, least, simulated
 from core.claims.laws import simulations_in, with_recorded
 from core.paper.registry import find_paper
@@ -172,3 +175,10 @@ def test_only_simulations_are_replaced_in_a_side():
     given = with_recorded(least(HIGH - LOW, abs(WIDE)) > 2, lambda side: [1.0] * side.seeds)
     assert all(side.recorded == (1.0,) * side.seeds for side in simulations_in(given.left))
     assert given.right.values(()) == [2.0]
+
+
+@pytest.mark.parametrize(("packing", "tokens"), [("padded", 2 * 61), ("next_fit", 2 * 8 * 61)])
+def test_tokens_a_second_count_no_padding(packing, tokens, monkeypatch):
+    monkeypatch.setattr(packed_speed, "SIGMA", 0.0)  # documents of 61 tokens
+    monkeypatch.setattr(packed_speed, "Timer", lambda: Timer(partial(next, count())))
+    assert packed_speed.tokens_per_second(packing, 2, seed=0) == tokens
