@@ -1,6 +1,8 @@
-"""Quantities of a student's own samples by its and its teacher's probabilities of each token."""
+"""Quantities of a student's and its teacher's samples by the probabilities of each token."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import log
 from typing import NamedTuple
 
 import torch
@@ -9,12 +11,20 @@ from transformers import PreTrainedModel
 
 from core.forward.batches import token_batch
 from core.forward.quantities import BATCH, Quantity, ratio_of_sums
-from core.forward.two_heads import token_numbers
+from core.forward.two_heads import entropy_of, token_numbers
 from core.losses.divergence import kl
 from eval.errors import BadValue
 
 OWN, START, START_SAMPLES = "held_out", "start", "start_samples"  # sets of a file
-Columns = Mapping[str, Sequence[float]]  # of N answers
+TEACHER_SAMPLES = "teacher_samples"  # a set of the file of tokens alone
+UNLIKELY = 1e-3  # a probability
+# The columns of a file of tokens. Answers to a problem, and tokens of an answer, count from 0.
+PLACES = ("problem", "answer", "position", "token", "is_gone")
+NUMBERS = (
+    *("logp", "teacher_logp", "reverse_kl", "forward_kl"),
+    *("entropy", "teacher_entropy", "unlikely_mass"),
+)
+Columns = Mapping[str, Sequence[float]]  # of N answers or tokens
 
 
 class Samples(NamedTuple):
@@ -33,36 +43,61 @@ class Samples(NamedTuple):
     problems: Sequence[int]
 
 
-def both_divergences(logps: Tensor, teacher_logps: Tensor, tokens: Tensor) -> Tensor:  # noqa: ARG001 - a measure
-    """Return KL(student || teacher) and KL(teacher || student) of each token (N, 2), in nats."""
-    return torch.stack([kl(logps, teacher_logps), kl(teacher_logps, logps)], dim=-1)
+def numbers_of_both(logps: Tensor, teacher_logps: Tensor, tokens: Tensor) -> Tensor:
+    """Return the `NUMBERS` of each token (N, 7) from log-probabilities (N, V) of both models."""
+    own, other = (x.gather(-1, tokens[:, None])[:, 0] for x in (logps, teacher_logps))
+    divergences = kl(logps, teacher_logps), kl(teacher_logps, logps)
+    entropies = entropy_of(logps), entropy_of(teacher_logps)
+    mass = logps.exp().masked_fill(teacher_logps >= log(UNLIKELY), 0.0).sum(-1)
+    return torch.stack([own, other, *divergences, *entropies, mass], dim=-1)
 
 
 @torch.no_grad()
-def answer_columns(
+def token_columns(
     student: PreTrainedModel, teacher: PreTrainedModel, samples: Samples, pad: int
 ) -> dict[str, list[float]]:
-    """Return numbers of tokens and sums of divergences of each answer, at temperature 1.
+    """Return the columns of a file of tokens for each token of answers, at temperature 1.
 
-    `reverse_kl` is KL(student || teacher), `forward_kl` the other one. The first half of an answer
-    has its middle token.
+    `reverse_kl` is KL(student || teacher), `forward_kl` the other one. `unlikely_mass` is the
+    student's probability of all tokens that the teacher gives less than `UNLIKELY`.
     """
-    rows: list[dict[str, float]] = []
+    numbers: list[Tensor] = []
     pairs = list(zip(samples.prompts, samples.answers, strict=True))
     for start in range(0, len(pairs), BATCH):
         prompts, answers = zip(*pairs[start : start + BATCH], strict=True)
         batch = token_batch(prompts, answers, pad, None)
         batch = {name: value.to(student.device) for name, value in batch.items()}
-        numbers = token_numbers(student.eval(), teacher, batch, batch, 1.0, both_divergences)
-        gone = samples.is_gone[start : start + BATCH]
-        for answer, flags, found in zip(answers, gone, numbers.double().cpu(), strict=True):
-            rows.append(sums_of(found[: len(answer)], torch.tensor(flags, dtype=torch.float64)))
+        found = token_numbers(student, teacher, batch, batch, 1.0, numbers_of_both)
+        numbers.append(found[batch["completion_mask"].bool()].float().cpu())
+    first: dict[int, int] = {}  # the first answer to each problem
+    rows = [
+        (problem, number - first.setdefault(problem, number), position, *token)
+        for number, problem in enumerate(samples.problems)
+        for position, token in enumerate(
+            zip(samples.answers[number], samples.is_gone[number], strict=True)
+        )
+    ]
+    columns = [*map(list, zip(*rows, strict=True)), *torch.cat(numbers).T.tolist()]
+    return dict(zip((*PLACES, *NUMBERS), columns, strict=True))
+
+
+def answer_columns(tokens: Columns) -> dict[str, list[float]]:
+    """Return the columns of a file of sums for each answer, from those of its tokens.
+
+    The first half of an answer has its middle token.
+    """
+    begins = [row for row, position in enumerate(tokens["position"]) if position == 0]
+    counts = [end - begin for begin, end in pairwise([*begins, len(tokens["position"])])]
+    both = torch.tensor([tokens["reverse_kl"], tokens["forward_kl"]], dtype=torch.float64)
+    gone = torch.tensor(tokens["is_gone"], dtype=torch.float64)
+    parts = zip(both.T.contiguous().split(counts), gone.split(counts), strict=True)
+    rows = [sums_of(*part) for part in parts]
     sums = {name: [row[name] for row in rows] for name in rows[0]}
-    return {"problem": list(samples.problems), **sums}
+    return {"problem": [tokens["problem"][row] for row in begins], **sums}
 
 
 def sums_of(numbers: Tensor, is_gone: Tensor) -> dict[str, float]:
-    """Return the row of an answer in a file from `both_divergences` of its tokens (T, 2)."""
+    """Return the row of an answer in a file from the divergences of its tokens (T, 2)."""
     reverse, forward = numbers.unbind(-1)
     middle = (len(reverse) + 1) // 2
     return {

@@ -92,8 +92,9 @@ def draw_answers(
         tokens: Largest length of an answer.
         samples: Number of answers to each row.
     """
-    texts = [prompt_of(row) for row in rows for _ in range(samples)]
-    prompts = [sampler.encode(text, chat=not isinstance(text, str)) for text in texts]
+    texts = map(prompt_of, rows)
+    encoded = [sampler.encode(text, chat=not isinstance(text, str)) for text in texts]
+    prompts = [ids for ids in encoded for _ in range(samples)]
     decoding = Decoding(max_tokens=tokens, temperature=1.0)
     seeds = [seed_of(number % samples, ids) for number, ids in enumerate(prompts)]
     return prompts, sampler.draw(prompts, decoding, seeds)

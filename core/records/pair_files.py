@@ -1,4 +1,4 @@
-"""Files of numbers of pairs, solutions or samples by a model and its start, named by digests."""
+"""Files of numbers of pairs, solutions, samples or tokens by two models."""
 # pyright: basic
 # (pyarrow has no types)
 
@@ -72,8 +72,25 @@ DIVERGENCES = pa.schema(
         ),
     ]
 )
-SCHEMAS = (REWARDS, LOGPS, SCORES, DIVERGENCES)
-# Numbers of N pairs, solutions or samples as columns of N numbers, by the name of their set.
+TOKENS = pa.schema(
+    [
+        pa.field("set", pa.string(), nullable=False),
+        *(
+            pa.field(name, COUNT, nullable=False)
+            for name in ("problem", "answer", "position", "token")
+        ),
+        pa.field("is_gone", pa.bool_(), nullable=False),
+        *(
+            pa.field(name, NUMBER, nullable=False)
+            for name in (
+                *("logp", "teacher_logp", "reverse_kl", "forward_kl"),
+                *("entropy", "teacher_entropy", "unlikely_mass"),
+            )
+        ),
+    ]
+)
+SCHEMAS = (REWARDS, LOGPS, SCORES, DIVERGENCES, TOKENS)
+# Numbers of N pairs, solutions, samples or tokens as columns of N numbers, by the name of the set.
 PairSets: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]
 
 

@@ -5,12 +5,15 @@ from dataclasses import replace
 import pytest
 
 from core.claims import START, Claim, probability
+from core.distillation.teacher_quantities import TEACHER_SAMPLES, answer_columns
 from core.families.table import listed_families
 from core.paper import Evaluation
+from core.records.pair_files import read_pairs
 from core.run.order import run_order
 from core.run.plan import make_plan
 from core.run.request import Order
 from core.settings.resolve import resolve
+from core.stages.divergences import FILE, TOKENS
 from core.verdicts.derived_pairs import pair_problems
 from eval.errors import BadValue, UnknownName
 from papers.gkd import PAPER
@@ -48,6 +51,15 @@ def test_a_run_goes_from_its_plan_to_a_record_whose_file_gives_its_quantities(
     assert [step for step, _ in record["curves"]["held_out/accuracy"]] == [0, 2]
     assert {"loss", "entropy", "on_policy_fraction"} <= record["curves"].keys()
     assert list(pair_problems(record)) == []
+    folders = list((tmp_path / "runs").glob("divergences-*"))
+    assert len(folders) == 2
+    for folder in folders:
+        tokens, sums = (read_pairs(folder / name) for name in (TOKENS, FILE))
+        assert {name: answer_columns(tokens[name]) for name in sums} == sums
+        assert tokens.keys() - sums.keys() == {TEACHER_SAMPLES}
+        taught = answer_columns(tokens[TEACHER_SAMPLES])
+        assert taught["problem"] == [0, 1]
+        assert sum(taught["tokens"]) == len(tokens[TEACHER_SAMPLES]["logp"])
     forged = {**moved, "after": moved["after"] / 2}
     changed = {**record, "probabilities": {"kl_to_teacher": forged}}
     assert "kl_to_teacher" in "".join(pair_problems(changed))

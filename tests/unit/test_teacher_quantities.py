@@ -1,21 +1,26 @@
 """Quantities of a student's tokens by its teacher, and their derivation from a stored file."""
 
+from math import log
+
 import pytest
 import torch
 
 from core.distillation.teacher_quantities import (
+    NUMBERS,
     OWN,
     START,
     START_SAMPLES,
     TEACHER_QUANTITIES,
+    UNLIKELY,
     Samples,
     answer_columns,
     teacher_quantity,
+    token_columns,
 )
 from core.families.distillation import Distillation
 from core.forward.quantities import ratio_of_sums
 from core.pages.probabilities import subject_and_notes
-from core.records.pair_files import read_pairs, write_pairs
+from core.records.pair_files import pairs_digest, read_pairs, write_pairs
 from core.stages.pair_quantities import derive
 from eval.errors import BadValue
 
@@ -27,11 +32,26 @@ SAMPLES = Samples(
 )
 
 
+WORLDS = {  # what the student, the teacher and both have
+    "packed": ({}, {}, {}),
+    "padded": ({}, {}, {"attn_implementation": "eager"}),
+    "wider teacher": ({}, {"hidden_size": 48, "num_hidden_layers": 3}, {}),
+    "more rows of a head": ({}, {"vocab_size": 80}, {"vocab_size": 72}),
+    "many tokens": ({}, {}, {"vocab_size": 3000, "tie_word_embeddings": False}),
+}
+
+
+@pytest.fixture(params=WORLDS)
+def models(request, build_llama):
+    student, teacher, both = WORLDS[request.param]
+    return build_llama(**both | student), build_llama(seed=1, **both | teacher)
+
+
 @pytest.fixture
 def sets(build_llama):
     student, teacher = build_llama(), build_llama(seed=1)
-    columns = answer_columns(student, teacher, SAMPLES, 0)
-    start = answer_columns(build_llama(seed=2), teacher, SAMPLES, 0)
+    columns = answer_columns(token_columns(student, teacher, SAMPLES, 0))
+    start = answer_columns(token_columns(build_llama(seed=2), teacher, SAMPLES, 0))
     return {OWN: columns, START: start, START_SAMPLES: columns}
 
 
@@ -69,7 +89,7 @@ def test_the_sums_are_those_of_one_answer_at_a_time(build_llama, sets):
 
 
 def test_a_student_like_its_teacher_has_no_divergence(build_llama):
-    columns = answer_columns(build_llama(), build_llama(), SAMPLES, 0)
+    columns = answer_columns(token_columns(build_llama(), build_llama(), SAMPLES, 0))
     assert values({OWN: columns}, "kl_to_teacher") == pytest.approx(0, abs=1e-6)
 
 
@@ -87,6 +107,59 @@ def test_quantities_are_means_over_their_tokens(build_llama, sets):
         assert values(sets, name) == pytest.approx(reverse[places].mean().item(), rel=1e-4)
     assert values(sets, "forward_kl_to_teacher") == pytest.approx(forward.mean().item(), rel=1e-4)
     assert values(sets, "share_gone") == pytest.approx(3 / 7)
+
+
+def test_a_file_of_tokens_has_a_row_for_each_token(build_llama):
+    tokens = token_columns(build_llama(), build_llama(seed=1), SAMPLES, 0)
+    assert tokens["problem"] == [0, 0, 0, 0, 0, 1, 1]
+    assert tokens["answer"] == [0, 0, 0, 0, 1, 0, 0]
+    assert tokens["position"] == [0, 1, 2, 3, 0, 0, 1]
+    assert tokens["token"] == [token for answer in SAMPLES.answers for token in answer]
+    assert tokens["is_gone"] == [flag for flags in SAMPLES.is_gone for flag in flags]
+
+
+def test_numbers_of_tokens_are_those_of_a_forward_pass(models):
+    """Of one answer at a time, over the tokens that both heads have."""
+    student, teacher = models
+    tokens = token_columns(student, teacher, SAMPLES, 0)
+    shared, rows = min(model.config.vocab_size for model in models), []
+    for prompt, answer in zip(SAMPLES.prompts, SAMPLES.answers, strict=True):
+        with torch.no_grad():
+            ids = torch.tensor([[*prompt, *answer]])
+            logits = [m.eval()(ids).logits[0, len(prompt) - 1 : -1, :shared] for m in models]
+        s, t = (x.double().log_softmax(-1) for x in logits)
+        places = torch.arange(len(answer)), torch.tensor(answer)
+        rows += zip(
+            *(s[places], t[places], (s.exp() * (s - t)).sum(-1), (t.exp() * (t - s)).sum(-1)),
+            *(-(s.exp() * s).sum(-1), -(t.exp() * t).sum(-1)),
+            (s.exp() * (t.exp() < UNLIKELY)).sum(-1),
+            strict=True,
+        )
+    for name, expected in zip(NUMBERS, torch.tensor(rows).T, strict=True):
+        assert tokens[name] == pytest.approx(expected.tolist(), abs=1e-5, rel=1e-5), name
+    bounds = {
+        **dict.fromkeys(("logp", "teacher_logp"), (-torch.inf, 0)),
+        **dict.fromkeys(("reverse_kl", "forward_kl"), (0, torch.inf)),
+        **dict.fromkeys(("entropy", "teacher_entropy"), (0, log(shared))),
+        "unlikely_mass": (1e-6, 1),  # of no token all or none
+    }
+    for name, (low, high) in bounds.items():
+        assert low <= min(tokens[name]) <= max(tokens[name]) <= high, name
+
+
+def test_the_sums_of_a_file_follow_from_a_file_of_tokens(models, tmp_path):
+    """Bit for bit, from what was read again."""
+    student, teacher = models
+    files = {
+        "tokens": {OWN: token_columns(student, teacher, SAMPLES, 0)},
+        "sums": {OWN: answer_columns(token_columns(student, teacher, SAMPLES, 0))},
+    }
+    for name, sets in files.items():
+        write_pairs(tmp_path / name, sets)
+    tokens, sums = (read_pairs(tmp_path / name) for name in files)
+    assert tokens == files["tokens"]
+    assert {OWN: answer_columns(tokens[OWN])} == sums
+    assert pairs_digest(sums) == pairs_digest(files["sums"])
 
 
 def test_answers_to_one_problem_are_one_draw_of_an_interval(sets):
