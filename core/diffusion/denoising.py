@@ -19,6 +19,7 @@ from core.diffusion.noise import INDEX, CanvasCollator, symbol_count, uniform_no
 from core.losses.diffusion import denoising_loss
 from core.models.denoisers import denoising_model
 from core.preference.answer_trainer import AnswerTrainer, Term, not_finite
+from core.trainers.publish import PAPERS
 from core.trainers.vocabulary import policy_and_tokenizer
 
 if TYPE_CHECKING:
@@ -36,16 +37,7 @@ class UniformDiffusionTrainer(AnswerTrainer):
     _config = UniformDiffusionConfig
     _name = "UniformDiffusion"
     _tag_names = ("uniform-diffusion",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Uniform Diffusion Models Revisited: Leave-One-Out Denoiser and Absorbing State "
-        "Reformulation",
-        "id": "2605.22765",
-        "citation": """@misc{uniform2026,
-  title = {Uniform Diffusion Models Revisited},
-  year = {2026},
-  eprint = {arXiv:2605.22765},
-}""",
-    }
+    _paper = PAPERS["UniformDiffusion"]
 
     def __init__(
         self,

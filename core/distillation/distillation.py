@@ -11,8 +11,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from core.data.best_fit import Data
 from core.distillation.distillation_config import ESTIMATORS, DistillationConfig
 from core.distillation.distilling import DistillingTrainer
-from core.distillation.gkd import ON_POLICY_DISTILLATION
 from core.forward.two_heads import entropy_of
+from core.trainers.publish import PAPERS
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
@@ -29,7 +29,7 @@ class DistillationTrainer(DistillingTrainer):
     settings = DistillationConfig
     _name = "Distillation"
     _tag_names = ("distillation",)
-    _paper = ON_POLICY_DISTILLATION
+    _paper = PAPERS["GKD"]
 
     def __init__(
         self,

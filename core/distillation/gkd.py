@@ -9,21 +9,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from core.data.best_fit import Data
 from core.distillation.distilling import DistillingTrainer
 from core.distillation.gkd_config import GKDConfig
+from core.trainers.publish import PAPERS
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
-
-ON_POLICY_DISTILLATION = {
-    "title": "On-Policy Distillation of Language Models: Learning from Self-Generated Mistakes",
-    "id": "2306.13649",
-    "citation": """@inproceedings{agarwal2024policy,
-  title = {{On-Policy Distillation of Language Models: Learning from Self-Generated Mistakes}},
-  author = {Rishabh Agarwal and Nino Vieillard and Yongchao Zhou and Piotr Stanczyk and
-            Sabela Ramos and Matthieu Geist and Olivier Bachem},
-  year = {2024},
-  booktitle = {The Twelfth International Conference on Learning Representations},
-}""",
-}
 
 
 class GKDTrainer(DistillingTrainer):
@@ -37,7 +26,7 @@ class GKDTrainer(DistillingTrainer):
     settings = GKDConfig
     _name = "GKD"
     _tag_names = ("gkd",)
-    _paper = ON_POLICY_DISTILLATION
+    _paper = PAPERS["GKD"]
 
     def __init__(
         self,

@@ -28,6 +28,7 @@ from core.forward.batches import Batch, trained_mask
 from core.losses.transport import matches_of
 from core.models.load import load_tokenizer
 from core.rollout.stops import end_tokens
+from core.trainers.publish import PAPERS
 from eval.errors import BadValue
 
 if TYPE_CHECKING:
@@ -48,17 +49,7 @@ class GOLDTrainer(DistillingTrainer):
     settings = GOLDConfig
     _name = "GOLD"
     _tag_names = ("gold",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Towards Cross-Tokenizer Distillation: the Universal Logit Distillation Loss for "
-        "LLMs",
-        "id": "2402.12030",
-        "citation": """@article{boizard2024towards,
-  title = {{Towards Cross-Tokenizer Distillation: the Universal Logit Distillation Loss for LLMs}},
-  author = {Nicolas Boizard and Kevin El Haddad and C{\\'e}line Hudelot and Pierre Colombo},
-  year = {2024},
-  eprint = {arXiv:2402.12030},
-}""",
-    }
+    _paper = PAPERS["GOLD"]
 
     def __init__(
         self,

@@ -27,6 +27,7 @@ from core.losses.divergence import (
 from core.losses.loss_statistics import Statistic
 from core.losses.token_weights import position_weights
 from core.shapes import BT, Mask
+from core.trainers.publish import PAPERS
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
@@ -51,16 +52,7 @@ class IWOPDTrainer(DistillingTrainer):
     settings = IWOPDConfig
     _name = "IWOPD"
     _tag_names = ("iw_opd",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "On the Position Bias of On-Policy Distillation",
-        "id": "2606.22600",
-        "citation": """@article{xie2026position,
-  title = {{On the Position Bias of On-Policy Distillation}},
-  author = {Yan Xie and Sijie Zhu and Tiansheng Wen and Bo Chen and Yifei Wang},
-  year = {2026},
-  eprint = {arXiv:2606.22600},
-}""",
-    }
+    _paper = PAPERS["IWOPD"]
 
     def __init__(
         self,

@@ -35,6 +35,7 @@ from core.shapes import BT
 from core.shards.sharding import gather_weights
 from core.trainers.grpo import GRPOTrainer
 from core.trainers.prompts import Rows
+from core.trainers.publish import PAPERS
 from core.trainers.setup import resolve_settings
 from eval.errors import BadValue
 
@@ -56,16 +57,7 @@ class MiniLLMTrainer(GRPOTrainer):
     settings = MiniLLMConfig
     _name = "MiniLLM"
     _tag_names = ("minillm",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "MiniLLM: Knowledge Distillation of Large Language Models",
-        "id": "2306.08543",
-        "citation": """@inproceedings{gu2024minillm,
-  title = {{MiniLLM: Knowledge Distillation of Large Language Models}},
-  author = {Yuxian Gu and Li Dong and Furu Wei and Minlie Huang},
-  year = {2024},
-  booktitle = {The Twelfth International Conference on Learning Representations},
-}""",
-    }
+    _paper = PAPERS["MiniLLM"]
 
     def __init__(
         self,

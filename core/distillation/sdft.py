@@ -24,6 +24,7 @@ from core.losses.token_weights import clipped_ratio
 from core.rewards.completions import Completion, completion_text
 from core.shapes import BT
 from core.trainers.prompts import Rows
+from core.trainers.publish import PAPERS
 from eval.errors import BadValue
 
 if TYPE_CHECKING:
@@ -41,16 +42,7 @@ class SDFTTrainer(DistillingTrainer):
     settings = SDFTConfig
     _name = "SDFT"
     _tag_names = ("sdft",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Self-Distillation Enables Continual Learning",
-        "id": "2601.19897",
-        "citation": """@article{shenfeld2026selfdistillation,
-  title = {{Self-Distillation Enables Continual Learning}},
-  author = {Idan Shenfeld and Mehul Damani and Jonas Hübotter and Pulkit Agrawal},
-  year = {2026},
-  eprint = {arXiv:2601.19897},
-}""",
-    }
+    _paper = PAPERS["SDFT"]
 
     def __init__(
         self,

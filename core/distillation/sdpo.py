@@ -31,6 +31,7 @@ from core.losses.estimators import Scored, total_rewards
 from core.losses.token_weights import clipped_ratio
 from core.rewards.completions import Completion, completion_text
 from core.trainers.grpo import GRPOTrainer
+from core.trainers.publish import PAPERS
 from eval.errors import BadValue
 
 if TYPE_CHECKING:
@@ -54,18 +55,7 @@ class SDPOTrainer(GRPOTrainer):
     settings = SDPOConfig
     _name = "SDPO"
     _tag_names = ("sdpo",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Reinforcement Learning via Self-Distillation",
-        "id": "2601.20802",
-        "citation": """@article{hubotter2026reinforcement,
-  title = {{Reinforcement Learning via Self-Distillation}},
-  author = {Jonas Hübotter and Frederike Lübeck and Lejs Behric and Anton Baumann and
-            Marco Bagatella and Daniel Marta and Ido Hakimi and Idan Shenfeld and
-            Thomas Kleine Buening and Carlos Guestrin and Andreas Krause},
-  year = {2026},
-  eprint = {arXiv:2601.20802},
-}""",
-    }
+    _paper = PAPERS["SDPO"]
 
     def __init__(
         self,

@@ -22,6 +22,7 @@ from core.rewards.completions import Completion, completion_text
 from core.rollout.stops import end_tokens
 from core.trainers.grpo import policy_and_tokenizer, rollout_datasets
 from core.trainers.prompts import Rows
+from core.trainers.publish import PAPERS
 from core.trainers.sampling import SamplingTrainer
 from core.trainers.setup import check_launch, resolve_settings
 
@@ -43,17 +44,7 @@ class SSDTrainer(SamplingTrainer):
     rollout_func = None
     _name = "SSD"
     _tag_names = ("ssd",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Embarrassingly Simple Self-Distillation Improves Code Generation",
-        "id": "2604.01193",
-        "citation": """@article{zhang2026embarrassingly,
-  title = {{Embarrassingly Simple Self-Distillation Improves Code Generation}},
-  author = {Ruixiang Zhang and Richard He Bai and Huangjie Zheng and Navdeep Jaitly and
-            Ronan Collobert and Yizhe Zhang},
-  year = {2026},
-  eprint = {arXiv:2604.01193},
-}""",
-    }
+    _paper = PAPERS["SSD"]
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from core.preference.density_ratio import DensityRatio, PromptEmbedding
 from core.preference.matched_prompts import fit_prompts, weigh_answers
 from core.preference.unpaired_collate import answers_of
 from core.preference.unpaired_trainer import UnpairedTrainer
+from core.trainers.publish import PAPERS
 from core.trainers.resume import ProcessState
 from core.trainers.setup import refuse
 from eval.errors import BadValue
@@ -38,16 +39,7 @@ class BCOTrainer(UnpairedTrainer):
     _observes_evaluations = False
     _name = "BCO"
     _tag_names = ("bco",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Binary Classifier Optimization for Large Language Model Alignment",
-        "id": "2404.04656",
-        "citation": """@article{jung2024binary,
-  title = {{Binary Classifier Optimization for Large Language Model Alignment}},
-  author = {Seungjae Jung and Gunsoo Han and Daniel Wontae Nam and Kyoung{-}Woon On},
-  year = {2024},
-  eprint = {arXiv:2404.04656},
-}""",
-    }
+    _paper = PAPERS["BCO"]
     density_ratio: DensityRatio | None = None
     _rewards_seen = (0.0, 0.0)  # their sum and number
 

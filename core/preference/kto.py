@@ -12,6 +12,7 @@ from core.data.best_fit import Data
 from core.losses.unpaired import baseline
 from core.preference.unpaired_collate import LABEL, answers_of
 from core.preference.unpaired_trainer import UnpairedTrainer
+from core.trainers.publish import PAPERS
 
 HIGHEST = 4 / 3  # recommended weight of desirable answers over that of undesirable ones
 logger = logging.get_logger(__name__)
@@ -29,16 +30,7 @@ class KTOTrainer(UnpairedTrainer):
     _baseline = 0.0  # of the running step or evaluation
     _name = "KTO"
     _tag_names = ("kto",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "KTO: Model Alignment as Prospect Theoretic Optimization",
-        "id": "2402.01306",
-        "citation": """@article{ethayarajh2024kto,
-  title = {{KTO: Model Alignment as Prospect Theoretic Optimization}},
-  author = {Kawin Ethayarajh and Winnie Xu and Niklas Muennighoff and Dan Jurafsky and Douwe Kiela},
-  year = {2024},
-  eprint = {arXiv:2402.01306},
-}""",
-    }
+    _paper = PAPERS["KTO"]
 
     @property
     def statistic(self) -> float:

@@ -21,6 +21,7 @@ from core.losses.scoring import token_value
 from core.models.scorers import VALUE_HEAD
 from core.preference.collate import LABELS
 from core.scoring.token_scores import TokenScoringTrainer
+from core.trainers.publish import PAPERS
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
@@ -39,16 +40,7 @@ class VerifierTrainer(TokenScoringTrainer):
     head = VALUE_HEAD
     _name = "Verifier"
     _tag_names = ("verifier",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Training Verifiers to Solve Math Word Problems",
-        "id": "2110.14168",
-        "citation": """@misc{cobbe2021training,
-  title = {Training Verifiers to Solve Math Word Problems},
-  author = {Karl Cobbe and Vineet Kosaraju and Mohammad Bavarian and Mark Chen and others},
-  year = {2021},
-  eprint = {arXiv:2110.14168},
-}""",
-    }
+    _paper = PAPERS["Verifier"]
 
     def __init__(
         self,

@@ -44,7 +44,7 @@ from core.trainers.attributes import GRPOAttributes
 from core.trainers.comparison import ComparingTrainer
 from core.trainers.entropy_bonus import EntropyBonus
 from core.trainers.prompts import Rows
-from core.trainers.publish import DEEPSEEKMATH, DataArguments
+from core.trainers.publish import PAPERS, DataArguments
 from core.trainers.setup import (
     check_launch,
     check_streams,
@@ -119,7 +119,7 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
     settings: type[GRPOConfig] = GRPOConfig
     _name = "GRPO"
     _tag_names = ("grpo",)
-    _paper = DEEPSEEKMATH
+    _paper = PAPERS["GRPO"]
 
     def __init__(
         self,
