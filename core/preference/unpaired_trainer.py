@@ -41,9 +41,9 @@ class UnpairedTrainer(ReferenceTrainer):
         """The number that other answers make and that the shift is made of."""
 
     @property
-    @abstractmethod
     def shift(self) -> float:
-        """The reward that counts as neither gain nor loss."""
+        """The reward that counts as neither gain nor loss, here the statistic."""
+        return self.statistic
 
     @abstractmethod
     def take_sum(self, total: float, count: float) -> None:
@@ -108,7 +108,9 @@ class UnpairedTrainer(ReferenceTrainer):
         rewards = c.beta * self.log_ratios(tokens.logps.sum(-1), references[0], answers)
         is_observed = self.mode == "train" or self._observes_evaluations
         if UNPAIRED[c.loss_name].has_shift and is_observed and not self._is_ahead:
-            self.observe([self.observed_beside(model, inputs, references, rewards.detach())])
+            others = c.needs_mismatches
+            numbers = self.observations(model, inputs, references) if others else rewards.detach()
+            self.observe([numbers])
         with self.phases("forward"):
             losses = unpaired_losses(
                 c.loss_name,
@@ -132,15 +134,17 @@ class UnpairedTrainer(ReferenceTrainer):
         check_finite(ref_logps, answers, self.tokenizer, "reference")
         return logps - ref_logps.to(logps)
 
-    def observed_beside(
-        self,
-        model: nn.Module,
-        inputs: Mapping[str, Tensor],
-        references: list[Tensor],
-        rewards: Tensor,  # noqa: ARG002 - of a subclass that observes them
+    def observations(
+        self, model: nn.Module, inputs: Mapping[str, Tensor], references: list[Tensor]
     ) -> Tensor:
-        """Return the observed numbers (B,) of a micro-batch whose rewards (B,) are known."""
-        return self.observations(model, inputs, references)
+        """Return what the statistic is of: rewards (B,), or log-ratios (B,) of mismatched answers.
+
+        Rewards are those of the answers of the micro-batch.
+        """
+        answers = answers_of(inputs, mismatched=self.args.needs_mismatches)
+        logps = self.policy_tokens(model, answers).logps.sum(-1)
+        log_ratios = self.log_ratios(logps, references[-1], answers)
+        return log_ratios if self.args.needs_mismatches else self.args.beta * log_ratios
 
     def observe(self, numbers: Iterable[Tensor]) -> None:
         """Set the statistic from observed numbers of micro-batches on all processes."""
