@@ -10,6 +10,7 @@ from core.data.best_fit import Data
 from core.distillation.distilling import DistillingTrainer
 from core.distillation.gkd_config import GKDConfig
 from core.trainers.publish import PAPERS
+from core.trainers.setup import refuse
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
@@ -44,6 +45,7 @@ class GKDTrainer(DistillingTrainer):
         peft_config: "PeftConfig | None" = None,
         formatting_func: object = None,
     ):
+        refuse(type(self).__name__, formatting_func=formatting_func)
         super().__init__(
             model,
             teacher_model,
@@ -57,5 +59,4 @@ class GKDTrainer(DistillingTrainer):
             data_collator=data_collator,
             compute_metrics=compute_metrics,
             preprocess_logits_for_metrics=preprocess_logits_for_metrics,
-            formatting_func=formatting_func,
         )

@@ -11,6 +11,7 @@ from torch import Tensor
 from core.distillation.divergence_config import MEANS
 from core.losses.divergence import check_top_k, divergence, on_top_k, sampled_reverse_kl
 from core.losses.masked import masked_mean
+from core.losses.token_weights import clipped_ratio
 from core.option import choice, option
 from core.shapes import BT, NV, Mask, N
 from eval.errors import BadValue
@@ -97,6 +98,22 @@ def token_losses(apart: BT, logps: BT, mask: Mask, args: "OwnTeacherConfig") -> 
     if not MODES[args.distillation_mode].of_completion:
         return apart
     return masked_mean(apart, mask).unsqueeze(1) * logps
+
+
+def weighted_losses(
+    numbers: Tensor, old_logps: BT | None, mask: Mask, args: "OwnTeacherConfig"
+) -> BT:
+    """Return the loss of each token, weighted by its ratio to the student that sampled.
+
+    Args:
+        numbers: The numbers of `self_measure` (B, T, 3).
+        old_logps: The log-probabilities of that student; None for the present one.
+        mask: Which tokens are trained on.
+        args: The settings.
+    """
+    _, apart, own = numbers.unbind(-1)
+    ratio = clipped_ratio(own, old_logps, args.distillation_is_clip)
+    return token_losses(apart, own, mask, args) * ratio
 
 
 class Kind(NamedTuple):

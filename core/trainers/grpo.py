@@ -189,7 +189,7 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         if args.sync_ref_model:
             refuse_adapters(self.policy(), "sync_ref_model=True")
             self.move_reference(args.ref_model_mixup_alpha, args.ref_model_sync_steps)
-        self.prepare_engine(str(self.policy().config.name_or_path))
+        self.prepare_engine()
         drift = () if ratio_is_one(args) else DRIFT
         self.logged = (*LOSS_TYPES[args.loss_type].logs, *drift)
         self.generation_config = self.expected_generation()
@@ -309,17 +309,12 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
 
     def scale(self, inputs: Batch) -> Scale:
         """Return the denominators of a micro-batch, see `Scale`."""
-        training = self.mode == "train"
-        accumulation = self.current_gradient_accumulation_steps if training else 1
-        parts = self.args.rollout_parts if training else 1
+        scale = super().scale(inputs)
         shares = TOKEN_NORMALIZERS[self.args.token_normalizer].shares or self.args.counts_kept
-        return Scale(
-            rollout_tokens=inputs["num_items_in_batch"],
-            accumulation=accumulation,
-            micro_batches=parts if shares else accumulation,
-            processes=self.accelerator.num_processes,
+        return replace(
+            scale,
+            micro_batches=scale.micro_batches if shares else scale.accumulation,
             max_length=self.args.max_completion_length,
-            rows=inputs.get("rows"),
             tokens=inputs.get("kept" if self.args.counts_kept else "tokens"),
             group_tokens=inputs.get("group_tokens"),
         )
