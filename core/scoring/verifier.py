@@ -1,14 +1,11 @@
 """Verifiers, arXiv 2110.14168: a value at each token of a solution, of whether it is right."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import torch
-from datasets import Dataset, IterableDataset
 from torch import Tensor, nn
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from core.configs.verifier import VerifierConfig
 from core.data.best_fit import Data
@@ -42,31 +39,21 @@ class VerifierTrainer(TokenScoringTrainer):
     _tag_names = ("verifier",)
     _paper = PAPERS["Verifier"]
 
-    def __init__(
+    def load(
         self,
         model: str | PreTrainedModel,
-        args: VerifierConfig | None = None,
-        data_collator: Callable[..., dict[str, Tensor]] | None = None,
-        train_dataset: Dataset | IterableDataset | None = None,
-        eval_dataset: Data | dict[str, Data] | None = None,
-        processing_class: PreTrainedTokenizerBase | None = None,
-        callbacks: list[TrainerCallback] | None = None,
-        optimizers: tuple[Optimizer | None, LambdaLR | None] = (None, None),
-        peft_config: "PeftConfig | None" = None,
-    ):
-        super().__init__(
-            model,
-            args,
-            data_collator=data_collator,
-            train_dataset=train_dataset,
-            eval_dataset=eval_dataset,
-            processing_class=processing_class,
-            callbacks=callbacks,
-            optimizers=optimizers,
-            peft_config=peft_config,
-        )
+        tokenizer: PreTrainedTokenizerBase | None,
+        peft_config: "PeftConfig | None",
+    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """Return the model with its head, and the tokenizer, see `ScoringTrainer`.
+
+        Raises:
+            BadValue: its embeddings are not its unembedding, which `lm_coef` reads.
+        """
+        scorer, scorer_tokenizer = super().load(model, tokenizer, peft_config)
         if self.args.lm_coef:
-            unembedding(cast(nn.Module, self.model))  # raises if there is none
+            unembedding(scorer)
+        return scorer, scorer_tokenizer
 
     @classmethod
     def encoder(
