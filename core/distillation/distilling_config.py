@@ -1,8 +1,6 @@
 """Settings of the trainers that bring a student near to another model, its teacher."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from core.distillation.divergence_config import DivergenceConfig
 from core.distillation.teacher_config import TeacherConfig
@@ -16,11 +14,6 @@ class DistillingConfig(DivergenceConfig, TeacherConfig):
     Raises:
         BadValue: see `DivergenceConfig`, or `beta` is outside [0, 1].
     """
-
-    UNSUPPORTED: ClassVar[Mapping[str, str]] = DivergenceConfig.UNSUPPORTED
-    REMOVED: ClassVar[Mapping[str, str]] = DivergenceConfig.REMOVED
-    CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = DivergenceConfig.CHOICES
-    AT_LEAST: ClassVar[Mapping[str, float]] = DivergenceConfig.AT_LEAST
 
     beta: float = option(1.0, "Divergence: 0 is the forward KL, 1 the reverse KL.")
 
