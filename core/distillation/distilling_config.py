@@ -26,3 +26,25 @@ class DistillingConfig(DivergenceConfig, TeacherConfig):
     def divergence_beta(self) -> float:
         """The beta of the divergence D_beta in the loss, a setting."""
         return self.beta
+
+
+class SharedSourceConfig(DistillingConfig):
+    """Settings of a student that samples some of the rollouts; a subclass declares the fields."""
+
+    lmbda: float
+    max_length: int | None
+
+    @property
+    def shares(self) -> tuple[str, ...]:
+        """Names of the settings that are a share."""
+        return ("beta", "lmbda")
+
+    @property
+    def own_share(self) -> float:
+        """Probability that a rollout is sampled by the student."""
+        return self.lmbda
+
+    @property
+    def longest_row(self) -> int | None:
+        """Number of tokens to which a prompt and its completion in the data are cut."""
+        return self.max_length
