@@ -1,13 +1,12 @@
 """Cross-entropy of the data's completions beside the loss of a rollout."""
 
 from dataclasses import replace
-from typing import cast
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
 
 from core.collect.draws import Draw
+from core.collect.generation import pad_token_id
 from core.collect.metrics import sum_and_count
 from core.distillation.completed import given_completions
 from core.distillation.minillm_config import MiniLLMConfig
@@ -30,12 +29,18 @@ class DataLikelihoodTrainer(GRPOTrainer):
     args: MiniLLMConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
 
     def further_tensors(self, draws: list[Draw], batch: Batch) -> Batch:
-        """Return the completions that the rows of a rollout have, if they are trained on."""
+        """Return the data's completions of the rows of a rollout (B, 1, W), if they are trained on.
+
+        The second dimension keeps them whole where the tokens of a rollout are cut to their width.
+        """
         if not self.args.lm_coef:
             return super().further_tensors(draws, batch)
         rows = [row for draw in draws for row in draw.rows]
-        columns = data_columns(rows, self.tokenizer, self.args.padding, "lm_coef=0")
-        return {key: value.to(self.args.device) for key, value in columns.items()}
+        data = given_completions(rows, self.tokenizer, advice="lm_coef=0")
+        pad, multiple = pad_token_id(self.tokenizer), self.args.padding
+        columns = token_batch(data.prompt_ids, data.completion_ids, pad, multiple)
+        device = self.args.device
+        return {DATA.format(key): x.unsqueeze(1).to(device) for key, x in columns.items()}
 
     def rollout(self, rows: Rows) -> Batch:
         """Collect a rollout and count the tokens of the data's completions of its selected rows."""
@@ -66,25 +71,6 @@ class DataLikelihoodTrainer(GRPOTrainer):
         return loss + self.data_loss(model, inputs) if self.args.lm_coef else loss
 
 
-def data_columns(
-    rows: Rows, tokenizer: PreTrainedTokenizerBase, multiple: int | None, advice: str
-) -> Batch:
-    """Return prompts and completions of rows as columns beside those of a rollout, (B, 1, W) each.
-
-    The second dimension keeps them whole where the tokens of a rollout are cut to their width.
-
-    Args:
-        rows: Rows with `prompt` and `completion`.
-        tokenizer: The student's.
-        multiple: What the widths are rounded up to a multiple of.
-        advice: The setting with which no completion is read.
-    """
-    data = given_completions(rows, tokenizer, advice=advice)
-    pad = cast(int, tokenizer.pad_token_id)
-    batch = token_batch(data.prompt_ids, data.completion_ids, pad, multiple)
-    return {DATA.format(key): value.unsqueeze(1) for key, value in batch.items()}
-
-
 def data_batch(inputs: Batch) -> Batch:
-    """Return the prompts and completions that `data_columns` has added, (B, W) each."""
+    """Return the prompts and completions of the data in a batch, (B, W) each."""
     return {key: inputs[DATA.format(key)][:, 0] for key in TOKEN_KEYS}

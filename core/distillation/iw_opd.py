@@ -13,8 +13,14 @@ from core.configs.idle import ratio_is_one
 from core.distillation.distilling import OLD, DistillingTrainer
 from core.distillation.iw_opd_config import IWOPDConfig
 from core.distillation.teacher import OtherModel
-from core.distillation.weighted_tokens import EXTREMES, surrogate, weighted_tokens, within_part
-from core.forward.batches import Batch
+from core.distillation.weighted_tokens import (
+    EXTREMES,
+    advantages_and_weights,
+    surrogate,
+    weight_sums,
+    within_part,
+)
+from core.forward.batches import Batch, trained_mask
 from core.forward.two_heads import entropy_of
 from core.losses.divergence import check_top_k, divergence, most_likely, on_support
 from core.losses.loss_statistics import Statistic
@@ -97,12 +103,13 @@ class IWOPDTrainer(DistillingTrainer):
         if not self.args.is_weighted:
             return super().token_losses(numbers, inputs)
         _, logps, other = numbers.unbind(-1)
-        tokens = weighted_tokens(logps, other, inputs, self.args)
-        advantages = tokens.advantages * tokens.weights
-        return -surrogate(logps, inputs.get(OLD), advantages, self.args)
+        advantages, weights = advantages_and_weights(logps, other, inputs, self.args)
+        return -surrogate(logps, inputs.get(OLD), advantages * weights, self.args)
 
     def further_sums(self, numbers: Tensor, inputs: Batch) -> LossSums:
         """Return the logged sums of advantages and weights, if tokens have one."""
         if not self.args.is_weighted:
             return super().further_sums(numbers, inputs)
-        return weighted_tokens(numbers[..., 1], numbers[..., 2], inputs, self.args).sums()
+        _, logps, other = numbers.unbind(-1)
+        pair = advantages_and_weights(logps, other, inputs, self.args)
+        return weight_sums(*pair, trained_mask(inputs))

@@ -14,7 +14,7 @@ from core.data.best_fit import Data
 from core.distillation.distilling import OLD, DistillingTrainer
 from core.distillation.hints import check_contexts, prompt_with_context, teacher_prompts
 from core.distillation.own_teacher import OwnTeacher
-from core.distillation.own_teacher_config import self_measure, weighted_losses
+from core.distillation.own_teacher_config import self_measure, token_losses
 from core.distillation.sdft_config import SDFTConfig
 from core.distillation.teacher import TeacherSource
 from core.forward.batches import Batch, trained_mask
@@ -112,7 +112,7 @@ class SDFTTrainer(DistillingTrainer):
 
     def token_losses(self, numbers: Tensor, inputs: Batch) -> BT:
         """Return the loss of each token, weighted by its ratio to the sampling student."""
-        return weighted_losses(numbers, inputs.get(OLD), trained_mask(inputs), self.args)
+        return token_losses(numbers, inputs.get(OLD), trained_mask(inputs), self.args)
 
     def loss_names(self, inputs: Batch) -> tuple[str, ...]:  # noqa: ARG002 - there is one source
         """Return the names under which the mean loss of a token is logged, those of TRL."""

@@ -10,7 +10,7 @@ from core.distillation.distilling import ENTROPY, OLD
 from core.distillation.divergence_config import MEANS
 from core.distillation.group_metrics import reward_statistics
 from core.distillation.hinted_rollouts import HINTED, HintedRolloutTrainer
-from core.distillation.own_teacher_config import self_measure, weighted_losses
+from core.distillation.own_teacher_config import self_measure, token_losses
 from core.distillation.sdpo_config import SDPOConfig
 from core.distillation.teacher import NUMBERS
 from core.forward.batches import Batch, trained_mask
@@ -61,7 +61,7 @@ class SDPOTrainer(HintedRolloutTrainer):
             measure = partial(self_measure, args=args)
             numbers = self.teacher.numbers(model, inputs, args.temperature, measure)
         mask = trained_mask(inputs) * inputs[HINTED].unsqueeze(1)
-        losses = weighted_losses(numbers, inputs.get(OLD), mask, args)
+        losses = token_losses(numbers, inputs.get(OLD), mask, args)
         distilled = MEANS[args.normalize].mean(losses, mask, self.scale(inputs))
         sums = dict.fromkeys(LOSSES, sum_and_count(losses.detach().double(), mask))
         if weight == 1:

@@ -1,7 +1,5 @@
 """Sampled tokens that are trained by their place in a completion: their part, weights and loss."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -21,63 +19,42 @@ EXTREMES = (
 )
 
 
-@dataclass(frozen=True)
-class WeightedTokens:
-    """Advantages of sampled tokens with their weights, without gradient; arXiv 2606.22600.
-
-    Attributes:
-        advantages: log T - log S of each token (B, T) under the student that sampled.
-        weights: The weights of `position_weights` (B, T).
-        mask: 1 on trained tokens (B, T).
-    """
-
-    advantages: BT
-    weights: BT
-    mask: Mask
-
-    def sums(self) -> LossSums:
-        """Return the logged sums of advantages and weights, under TRL's names."""
-        mask = self.mask.bool()
-        values = {
-            "mean_advantage": self.advantages * self.weights,
-            "mean_abs_advantage": self.advantages.abs(),
-            "mean_weight": self.weights,
-        }
-        least, greatest = (
-            self.weights.masked_fill(~mask, end)[mask.any(1)] for end in (torch.inf, -torch.inf)
-        )
-        return LossSums(
-            {f"iw_opd/{name}": sum_and_count(x.double(), mask) for name, x in values.items()},
-            {MIN: least.amin(1), MAX: greatest.amax(1)},
-        )
-
-
-def weighted_tokens(
+def advantages_and_weights(
     logps: BT, teacher_logps: BT, inputs: Batch, args: IWOPDConfig
-) -> WeightedTokens:
-    """Return the sampled tokens of a piece with their advantages and weights.
+) -> tuple[BT, BT]:
+    """Return log T - log S of sampled tokens and their `position_weights`, without gradient.
 
-    Args:
-        logps: The student's log-probabilities of the tokens.
-        teacher_logps: The teacher's.
-        inputs: The piece.
-        args: Settings of the trainer.
+    S is the student that sampled them; arXiv 2606.22600.
 
     Raises:
         BadValue: a sampled token is impossible for the teacher.
     """
     check_possible(teacher_logps, inputs["completion_ids"], "distillation_objective='jsd'")
     advantages = teacher_logps.detach() - inputs.get(OLD, logps.detach())
-    mask = trained_mask(inputs)
     weights = position_weights(
         advantages,
-        mask,
+        trained_mask(inputs),
         args.iw_opd_gamma,
         args.iw_opd_total,
         epsilon=args.iw_opd_epsilon,
         signed=args.iw_opd_signed,
     )
-    return WeightedTokens(advantages, weights, mask)
+    return advantages, weights
+
+
+def weight_sums(advantages: BT, weights: BT, mask: Mask) -> LossSums:
+    """Return the logged sums of advantages and weights of trained tokens, under TRL's names."""
+    trained, rows = mask.bool(), mask.bool().any(1)
+    values = {
+        "mean_advantage": advantages * weights,
+        "mean_abs_advantage": advantages.abs(),
+        "mean_weight": weights,
+    }
+    least, greatest = (weights.masked_fill(~trained, end)[rows] for end in (torch.inf, -torch.inf))
+    return LossSums(
+        {f"iw_opd/{name}": sum_and_count(x.double(), trained) for name, x in values.items()},
+        {MIN: least.amin(1), MAX: greatest.amax(1)},
+    )
 
 
 def within_part(mask: Mask, first: float, last: float) -> Tensor:

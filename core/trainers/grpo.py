@@ -309,12 +309,17 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
 
     def scale(self, inputs: Batch) -> Scale:
         """Return the denominators of a micro-batch, see `Scale`."""
-        scale = super().scale(inputs)
+        training = self.mode == "train"
+        accumulation = self.current_gradient_accumulation_steps if training else 1
+        parts = self.args.rollout_parts if training else 1
         shares = TOKEN_NORMALIZERS[self.args.token_normalizer].shares or self.args.counts_kept
-        return replace(
-            scale,
-            micro_batches=scale.micro_batches if shares else scale.accumulation,
+        return Scale(
+            rollout_tokens=inputs["num_items_in_batch"],
+            accumulation=accumulation,
+            micro_batches=parts if shares else accumulation,
+            processes=self.accelerator.num_processes,
             max_length=self.args.max_completion_length,
+            rows=inputs.get("rows"),
             tokens=inputs.get("kept" if self.args.counts_kept else "tokens"),
             group_tokens=inputs.get("group_tokens"),
         )
