@@ -28,7 +28,6 @@ class A2POConfig(GRPOConfig):
         **dict.fromkeys(("beta", "kl_coef", "kl_estimator", "use_bias_correction_kl"), NO_KL),
         **dict.fromkeys(("advantage_estimator", "rollout_selection"), ALONE),
     }
-    CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = GRPOConfig.CHOICES
     AT_LEAST: ClassVar[Mapping[str, float]] = {**GRPOConfig.AT_LEAST, "beta2": 0.0}
 
     num_generations: int = option(1, "Completions of one prompt: the group.")

@@ -22,7 +22,6 @@ class PPOConfig(GRPOConfig):
         "advantage_estimator": "advantages are those against the value model",
         "fp16": "the value model is trained without a gradient scaler; set bf16",
     }
-    CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = GRPOConfig.CHOICES
     AT_LEAST: ClassVar[Mapping[str, float]] = {
         **GRPOConfig.AT_LEAST,
         "vf_coef": 0.0,

@@ -26,8 +26,6 @@ class RLOOConfig(GRPOConfig):
         "kl_estimator": "the loss has no KL",
         "use_bias_correction_kl": "the loss has no KL",
     }
-    CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = GRPOConfig.CHOICES
-    AT_LEAST: ClassVar[Mapping[str, float]] = GRPOConfig.AT_LEAST
 
     num_generations: int = option(2, "Completions of one prompt: the group.")
     beta: float = option(0.05, "Weight of the KL to the reference in the reward; 0 loads none.")

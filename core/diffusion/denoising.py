@@ -1,15 +1,12 @@
 """Discrete diffusion with uniform noise, arXiv 2605.22765: tokens are predicted from noisy ones."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from datasets import Dataset, IterableDataset
 from torch import Tensor, nn
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from core.configs.uniform_diffusion import UniformDiffusionConfig
 from core.data.best_fit import COLUMNS, Data
@@ -19,6 +16,7 @@ from core.diffusion.noise import INDEX, CanvasCollator, symbol_count, uniform_no
 from core.losses.diffusion import denoising_loss
 from core.models.denoisers import denoising_model
 from core.preference.answer_trainer import AnswerTrainer, Term, not_finite
+from core.trainers.publish import PAPERS
 from core.trainers.vocabulary import policy_and_tokenizer
 
 if TYPE_CHECKING:
@@ -36,40 +34,7 @@ class UniformDiffusionTrainer(AnswerTrainer):
     _config = UniformDiffusionConfig
     _name = "UniformDiffusion"
     _tag_names = ("uniform-diffusion",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Uniform Diffusion Models Revisited: Leave-One-Out Denoiser and Absorbing State "
-        "Reformulation",
-        "id": "2605.22765",
-        "citation": """@misc{uniform2026,
-  title = {Uniform Diffusion Models Revisited},
-  year = {2026},
-  eprint = {arXiv:2605.22765},
-}""",
-    }
-
-    def __init__(
-        self,
-        model: str | PreTrainedModel,
-        args: UniformDiffusionConfig | None = None,
-        data_collator: Callable[..., dict[str, Tensor]] | None = None,
-        train_dataset: Dataset | IterableDataset | None = None,
-        eval_dataset: Data | dict[str, Data] | None = None,
-        processing_class: PreTrainedTokenizerBase | None = None,
-        callbacks: list[TrainerCallback] | None = None,
-        optimizers: tuple[Optimizer | None, LambdaLR | None] = (None, None),
-        peft_config: "PeftConfig | None" = None,
-    ):
-        super().__init__(
-            model,
-            args,
-            data_collator=data_collator,
-            train_dataset=train_dataset,
-            eval_dataset=eval_dataset,
-            processing_class=processing_class,
-            callbacks=callbacks,
-            optimizers=optimizers,
-            peft_config=peft_config,
-        )
+    _paper = PAPERS["UniformDiffusion"]
 
     def load(
         self,
@@ -102,19 +67,10 @@ class UniformDiffusionTrainer(AnswerTrainer):
         """Return the collator of rows that `prepared` returns."""
         return CanvasCollator(cast(int, self.tokenizer.pad_token_id))
 
-    def compute_loss(
-        self,
-        model: nn.Module,
-        inputs: dict[str, Tensor],
-        return_outputs: bool = False,
-        num_items_in_batch: Tensor | int | None = None,
-    ) -> Tensor:
-        """Return the loss of a micro-batch, see `step_loss`.
-
-        Raises:
-            BadValue: outputs are requested, or the loss of a text is not finite.
-        """
-        self.check_outputs(return_outputs)
+    def batch_terms(
+        self, model: nn.Module, inputs: dict[str, Tensor]
+    ) -> tuple[list[Term], Tensor | None]:
+        """Return the terms of the loss of a micro-batch, see `AnswerTrainer`."""
         is_labelled = inputs["labels"] != IGNORED
         with self.phases("forward"):
             losses = self.token_losses(model, inputs, is_labelled)
@@ -123,7 +79,7 @@ class UniformDiffusionTrainer(AnswerTrainer):
         self.check_losses(of_rows, inputs)
         seen = self.accelerator.reduce(inputs["attention_mask"].sum(), reduction="sum")
         self.count_tokens(cast(Tensor, seen).item())
-        return self.step_loss([Term(of_rows, is_labelled.sum(1))], None, num_items_in_batch)
+        return [Term(of_rows, is_labelled.sum(1))], None
 
     def token_losses(
         self, model: nn.Module, inputs: Mapping[str, Tensor], is_labelled: Tensor

@@ -1,6 +1,6 @@
 """Completions of the data, in the form of a rollout that nobody sampled."""
 
-from typing import Any, cast
+from typing import Any
 
 from datasets import Dataset, IterableDataset
 from transformers import PreTrainedTokenizerBase
@@ -9,11 +9,9 @@ from core.collect.generation import Generated
 from core.data.conversations import Row
 from core.data.sft import IGNORED, encode_pair
 from core.data.streams import columns_of
-from core.forward.batches import TOKEN_KEYS, Batch, token_batch
+from core.distillation.required_columns import Datasets, check_column
 from core.trainers.prompts import Rows
 from eval.errors import BadValue
-
-DATA = "data_{}"  # name of a column of the data's completions
 
 
 def pairs_of_messages(dataset: Any) -> Any:  # Any: what a trainer is given, which is checked later
@@ -34,28 +32,24 @@ def split_answer(row: Row) -> Row:
     return {"prompt": messages, "completion": None}
 
 
-def data_columns(
-    rows: Rows, tokenizer: PreTrainedTokenizerBase, multiple: int | None, advice: str
-) -> Batch:
-    """Return prompts and completions of rows as columns beside those of a rollout, (B, 1, W) each.
-
-    The second dimension keeps them whole where the tokens of a rollout are cut to their width.
+def check_completions(
+    datasets: Datasets, reason: str = "lmbda below 1", advice: str = "lmbda=1"
+) -> None:
+    """Refuse data without completions, see `check_column`.
 
     Args:
-        rows: Rows with `prompt` and `completion`.
-        tokenizer: The student's.
-        multiple: What the widths are rounded up to a multiple of.
+        datasets: The data.
+        reason: The setting with which completions are read.
         advice: The setting with which no completion is read.
     """
-    data = given_completions(rows, tokenizer, advice=advice)
-    pad = cast(int, tokenizer.pad_token_id)
-    batch = token_batch(data.prompt_ids, data.completion_ids, pad, multiple)
-    return {DATA.format(key): value.unsqueeze(1) for key, value in batch.items()}
-
-
-def data_batch(inputs: Batch) -> Batch:
-    """Return the prompts and completions that `data_columns` has added, (B, W) each."""
-    return {key: inputs[DATA.format(key)][:, 0] for key in TOKEN_KEYS}
+    missing = f", and {reason} trains on completions: add a column 'completion' or 'messages', or "
+    check_column(
+        datasets,
+        "completion",
+        missing=f"{missing}set {advice}",
+        advice=f"add it, drop the row, or set {advice}",
+        empty=(None, "", []),
+    )
 
 
 def given_completions(

@@ -1,9 +1,12 @@
 """Hints in a teacher's prompt: a completion that succeeded, and feedback."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
+from core.distillation.hints import rewritten
 from core.distillation.sdpo_config import SDPOConfig
+from core.rewards.completions import Completion
 
 OPEN, CLOSE = "<think>", "</think>"
 
@@ -55,24 +58,12 @@ def hints_of(
     return hints
 
 
-def shares_of(
-    hints: Sequence[Hint],
-    rewards: Sequence[float],
-    group: int,
-    feedback: Sequence[str | None],
-    args: SDPOConfig,
-) -> dict[str, float]:
-    """Return the logged shares of groups and completions with hints, under TRL's names."""
-    succeeded = [reward >= args.success_reward_threshold for reward in rewards]
-    groups = [any(succeeded[i : i + group]) for i in range(0, len(succeeded), group)]
-    shares = {
-        "success_group_fraction": groups,
-        "success_sample_fraction": [hint.solution is not None for hint in hints],
-        "feedback_available_fraction": [bool(text) for text in feedback],
-        "feedback_used_fraction": [hint.feedback is not None for hint in hints],
-        "reprompt_sample_fraction": [hint.is_given for hint in hints],
-    }
-    return {f"self_distillation/{name}": sum(x) / len(x) for name, x in shares.items()}
+def hinted_prompt(
+    prompt: Completion, hint: Hint, texts: Sequence[str], args: SDPOConfig
+) -> Completion:
+    """Return the teacher's prompt, see `prompt_with`; without a hint it is the student's."""
+    write = partial(prompt_with, hint=hint, texts=texts, args=args)
+    return rewritten(prompt, write) if hint.is_given else prompt
 
 
 def prompt_with(prompt: str, hint: Hint, texts: Sequence[str], args: SDPOConfig) -> str:

@@ -11,8 +11,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from core.data.best_fit import Data
 from core.distillation.distillation_config import ESTIMATORS, DistillationConfig
 from core.distillation.distilling import DistillingTrainer
-from core.distillation.gkd import ON_POLICY_DISTILLATION
 from core.forward.two_heads import entropy_of
+from core.trainers.publish import PAPERS
+from core.trainers.setup import refuse
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
@@ -29,7 +30,7 @@ class DistillationTrainer(DistillingTrainer):
     settings = DistillationConfig
     _name = "Distillation"
     _tag_names = ("distillation",)
-    _paper = ON_POLICY_DISTILLATION
+    _paper = PAPERS["GKD"]
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class DistillationTrainer(DistillingTrainer):
         peft_config: "PeftConfig | None" = None,
         tools: object = None,
     ):
+        refuse(type(self).__name__, quantization_config=quantization_config, tools=tools)
         super().__init__(
             model,
             teacher_model,
@@ -55,8 +57,6 @@ class DistillationTrainer(DistillingTrainer):
             callbacks=callbacks,
             optimizers=optimizers,
             peft_config=peft_config,
-            quantization_config=quantization_config,
-            tools=tools,
         )
 
     def measure(self, logps: Tensor, teacher_logps: Tensor, tokens: Tensor) -> Tensor:

@@ -1,6 +1,5 @@
 """The trainers' base: completions, numbers of both models at each of their tokens, and the loss."""
 
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
@@ -14,15 +13,17 @@ from core.collect.generation import Generated, pad_token_id, sample
 from core.collect.metrics import LossSums, sum_and_count
 from core.collect.summary import length_summary
 from core.data.best_fit import Data
-from core.data.streams import columns_of, is_stream
-from core.distillation.completed import given_completions, pairs_of_messages
+from core.distillation.completed import (
+    check_completions,
+    given_completions,
+    pairs_of_messages,
+)
 from core.distillation.divergence_config import MEANS, DivergenceConfig
 from core.distillation.sampled_tokens import check_head
 from core.distillation.teacher import OtherModel, TeacherSource
-from core.forward.batches import Batch, for_teacher, token_batch, trained_mask
+from core.forward.batches import Batch, trained_mask
 from core.forward.logps import frozen_logps
-from core.forward.two_heads import entropy_of, token_numbers
-from core.losses.aggregate import Scale
+from core.forward.two_heads import entropy_of
 from core.losses.divergence import divergence
 from core.rollout.engines import make_engine
 from core.rollout.seeds import seed_of
@@ -33,7 +34,6 @@ from core.trainers.grpo import policy_and_tokenizer, rollout_datasets
 from core.trainers.prompts import Rows
 from core.trainers.sampling import SamplingTrainer
 from core.trainers.setup import check_launch, refuse, resolve_settings
-from eval.errors import BadValue
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
@@ -57,18 +57,24 @@ class DistillingTrainer(SamplingTrainer):
     def __init__(
         self,
         model: str | PreTrainedModel,
-        teacher_model: str | PreTrainedModel | None,
-        args: DivergenceConfig | None,
-        *,
-        train_dataset: Data | None,
-        eval_dataset: Data | dict[str, Data] | None,
-        processing_class: PreTrainedTokenizerBase | None,
-        callbacks: list[TrainerCallback] | None,
-        optimizers: tuple[Optimizer | None, LambdaLR | None],
-        peft_config: "PeftConfig | None",
-        **refused: object,
+        teacher_model: str | PreTrainedModel | None = None,
+        args: DivergenceConfig | None = None,
+        data_collator: object = None,
+        train_dataset: Data | None = None,
+        eval_dataset: Data | dict[str, Data] | None = None,
+        processing_class: PreTrainedTokenizerBase | None = None,
+        compute_metrics: object = None,
+        callbacks: list[TrainerCallback] | None = None,
+        optimizers: tuple[Optimizer | None, LambdaLR | None] = (None, None),
+        preprocess_logits_for_metrics: object = None,
+        peft_config: "PeftConfig | None" = None,
     ):
-        refuse(type(self).__name__, **refused)
+        refuse(
+            type(self).__name__,
+            data_collator=data_collator,
+            compute_metrics=compute_metrics,
+            preprocess_logits_for_metrics=preprocess_logits_for_metrics,
+        )
         args = resolve_settings(args, self.settings, model, self._name)
         train_pairs, eval_pairs = pairs_of_messages(train_dataset), pairs_of_messages(eval_dataset)
         datasets = rollout_datasets(cast(Data, train_pairs), eval_pairs, args)
@@ -89,7 +95,7 @@ class DistillingTrainer(SamplingTrainer):
         )
         check_launch(self)
         self.teacher = source.placed(self)
-        self.prepare_engine(str(self.policy().config.name_or_path))
+        self.prepare_engine()
         set_seed(args.seed, device_specific=True)
 
     def teacher_source(
@@ -170,12 +176,6 @@ class DistillingTrainer(SamplingTrainer):
             ends, seeds = self.eos_token_ids, self.seeds(prompts)
             return sample(teacher, self.tokenizer, prompts, self.args, ends, seeds, engine)
 
-    def tensors(self, generated: Generated) -> Batch:
-        """Return token ids and masks of a rollout, on this process's device."""
-        pad, multiple = pad_token_id(self.tokenizer), self.args.padding
-        batch = token_batch(generated.prompt_ids, generated.completion_ids, pad, multiple)
-        return {key: tensor.to(self.args.device) for key, tensor in batch.items()}
-
     def learns(self, inputs: Batch) -> Tensor:
         """Return a mask (B,) of the completions with a trained token."""
         return trained_mask(inputs).any(1)
@@ -183,10 +183,8 @@ class DistillingTrainer(SamplingTrainer):
     def loss(self, model: nn.Module, inputs: Batch) -> Tensor:
         """Return the share of a piece in the loss of its optimizer step, and record its metrics."""
         temperature = self.args.loss_temperature
-        with self.accelerator.autocast(), self.teacher.whole() as teacher:
-            numbers = token_numbers(
-                model, teacher, inputs, for_teacher(inputs), temperature, self.measure
-            )
+        with self.accelerator.autocast():
+            numbers = self.teacher.numbers(model, inputs, temperature, self.measure)
         losses, mask = self.token_losses(numbers, inputs), trained_mask(inputs)
         measured = {"entropy": numbers[..., ENTROPY]}
         measured |= dict.fromkeys(self.loss_names(inputs), losses.detach())
@@ -212,58 +210,8 @@ class DistillingTrainer(SamplingTrainer):
         """Return the sums of further metrics of a piece, without gradient."""
         return LossSums({}, {})
 
-    def scale(self, inputs: Batch) -> Scale:
-        """Return the denominators of a micro-batch, see `Scale`."""
-        is_training = self.mode == "train"
-        return Scale(
-            rollout_tokens=inputs["num_items_in_batch"],
-            accumulation=self.current_gradient_accumulation_steps if is_training else 1,
-            micro_batches=self.args.rollout_parts if is_training else 1,
-            processes=self.accelerator.num_processes,
-            rows=inputs.get("rows"),
-        )
-
     def held_out_weight(self, batch: Batch) -> Tensor:
         """Return the weight of an evaluation batch: its tokens for a mean over tokens."""
         if MEANS[self.args.normalize].weighs_tokens:
             return batch["num_items_in_batch"].double()
         return super().held_out_weight(batch)
-
-
-def check_completions(
-    datasets: Mapping[str, Any],  # Any: checked before
-    reason: str = "lmbda below 1",
-    advice: str = "lmbda=1",
-) -> None:
-    """Refuse data without completions, by the name of the data and the number of the row.
-
-    Args:
-        datasets: Datasets, and dictionaries of them, by the argument that they are given as.
-        reason: The setting with which completions are read.
-        advice: The setting with which no completion is read.
-
-    Raises:
-        BadValue: there is no column of them, or a row has none.
-    """
-    for name, dataset in each_dataset(datasets):
-        columns = columns_of(dataset)
-        if "completion" not in columns:
-            raise BadValue(
-                f"{name} has the columns {', '.join(columns)}, and {reason} trains on completions: "
-                f"add a column 'completion' or 'messages', or set {advice}"
-            )
-        rows = () if is_stream(dataset) else dataset["completion"]
-        empty = next((i for i, completion in enumerate(rows) if not completion), None)
-        if empty is not None:
-            raise BadValue(
-                f"row {empty} of {name} has no completion: add it, drop the row, or set {advice}"
-            )
-
-
-def each_dataset(datasets: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:  # Any: checked later
-    """Yield the datasets that are given, each by its name, those of a dictionary too."""
-    for name, dataset in datasets.items():
-        if isinstance(dataset, dict):
-            yield from each_dataset({f"{name}[{key!r}]": rows for key, rows in dataset.items()})
-        elif dataset is not None:
-            yield name, dataset

@@ -1,8 +1,6 @@
 """Settings of the trainers that bring a student near to another model, its teacher."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from core.distillation.divergence_config import DivergenceConfig
 from core.distillation.teacher_config import TeacherConfig
@@ -17,11 +15,6 @@ class DistillingConfig(DivergenceConfig, TeacherConfig):
         BadValue: see `DivergenceConfig`, or `beta` is outside [0, 1].
     """
 
-    UNSUPPORTED: ClassVar[Mapping[str, str]] = DivergenceConfig.UNSUPPORTED
-    REMOVED: ClassVar[Mapping[str, str]] = DivergenceConfig.REMOVED
-    CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = DivergenceConfig.CHOICES
-    AT_LEAST: ClassVar[Mapping[str, float]] = DivergenceConfig.AT_LEAST
-
     beta: float = option(1.0, "Divergence: 0 is the forward KL, 1 the reverse KL.")
 
     @property
@@ -33,3 +26,25 @@ class DistillingConfig(DivergenceConfig, TeacherConfig):
     def divergence_beta(self) -> float:
         """The beta of the divergence D_beta in the loss, a setting."""
         return self.beta
+
+
+class SharedSourceConfig(DistillingConfig):
+    """Settings of a student that samples some of the rollouts; a subclass declares the fields."""
+
+    lmbda: float
+    max_length: int | None
+
+    @property
+    def shares(self) -> tuple[str, ...]:
+        """Names of the settings that are a share."""
+        return ("beta", "lmbda")
+
+    @property
+    def own_share(self) -> float:
+        """Probability that a rollout is sampled by the student."""
+        return self.lmbda
+
+    @property
+    def longest_row(self) -> int | None:
+        """Number of tokens to which a prompt and its completion in the data are cut."""
+        return self.max_length

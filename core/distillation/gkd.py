@@ -9,21 +9,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from core.data.best_fit import Data
 from core.distillation.distilling import DistillingTrainer
 from core.distillation.gkd_config import GKDConfig
+from core.trainers.publish import PAPERS
+from core.trainers.setup import refuse
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
-
-ON_POLICY_DISTILLATION = {
-    "title": "On-Policy Distillation of Language Models: Learning from Self-Generated Mistakes",
-    "id": "2306.13649",
-    "citation": """@inproceedings{agarwal2024policy,
-  title = {{On-Policy Distillation of Language Models: Learning from Self-Generated Mistakes}},
-  author = {Rishabh Agarwal and Nino Vieillard and Yongchao Zhou and Piotr Stanczyk and
-            Sabela Ramos and Matthieu Geist and Olivier Bachem},
-  year = {2024},
-  booktitle = {The Twelfth International Conference on Learning Representations},
-}""",
-}
 
 
 class GKDTrainer(DistillingTrainer):
@@ -37,7 +27,7 @@ class GKDTrainer(DistillingTrainer):
     settings = GKDConfig
     _name = "GKD"
     _tag_names = ("gkd",)
-    _paper = ON_POLICY_DISTILLATION
+    _paper = PAPERS["GKD"]
 
     def __init__(
         self,
@@ -55,6 +45,7 @@ class GKDTrainer(DistillingTrainer):
         peft_config: "PeftConfig | None" = None,
         formatting_func: object = None,
     ):
+        refuse(type(self).__name__, formatting_func=formatting_func)
         super().__init__(
             model,
             teacher_model,
@@ -68,5 +59,4 @@ class GKDTrainer(DistillingTrainer):
             data_collator=data_collator,
             compute_metrics=compute_metrics,
             preprocess_logits_for_metrics=preprocess_logits_for_metrics,
-            formatting_func=formatting_func,
         )

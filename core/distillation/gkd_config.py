@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from core.configs.new_tokens import take_new_tokens
-from core.distillation.distilling_config import DistillingConfig
+from core.distillation.distilling_config import DistillingConfig, SharedSourceConfig
 from core.option import option
 from eval.errors import BadValue
 
@@ -25,7 +25,7 @@ FINE_TUNING: Mapping[str, str] = {  # settings of TRL's class, which extends tha
 
 
 @dataclass
-class GKDConfig(DistillingConfig):
+class GKDConfig(SharedSourceConfig):
     """Settings of `GKDTrainer`, with the names and defaults of TRL 1.16, and of rollouts.
 
     `max_new_tokens` is another name of `max_completion_length`. The loss has temperature 1. With
@@ -81,29 +81,14 @@ class GKDConfig(DistillingConfig):
             )
 
     @property
-    def shares(self) -> tuple[str, ...]:
-        """Names of the settings that are a share."""
-        return ("beta", "lmbda")
-
-    @property
     def loss_temperature(self) -> float:
         """Temperature of both models in the loss."""
         return 1.0
 
     @property
-    def own_share(self) -> float:
-        """Probability that a rollout is sampled by the student."""
-        return self.lmbda
-
-    @property
     def samples_teacher(self) -> bool:
         """True if the teacher samples the other rollouts; otherwise they are those of the data."""
         return self.seq_kd
-
-    @property
-    def longest_row(self) -> int | None:
-        """Number of tokens to which a prompt and its completion in the data are cut."""
-        return self.max_length
 
     @property
     def heats_loss(self) -> bool:

@@ -1,16 +1,13 @@
 """General online logit distillation: a teacher whose tokens may be others than the student's."""
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers import PreTrainedModel
 
 from core.collect.metrics import LossSums, sum_and_count
-from core.data.best_fit import Data
 from core.distillation.aligned_losses import (
     alignment,
     at_ends,
@@ -28,10 +25,8 @@ from core.forward.batches import Batch, trained_mask
 from core.losses.transport import matches_of
 from core.models.load import load_tokenizer
 from core.rollout.stops import end_tokens
+from core.trainers.publish import PAPERS
 from eval.errors import BadValue
-
-if TYPE_CHECKING:
-    from peft import PeftConfig  # of an extra
 
 
 class GOLDTrainer(DistillingTrainer):
@@ -48,47 +43,7 @@ class GOLDTrainer(DistillingTrainer):
     settings = GOLDConfig
     _name = "GOLD"
     _tag_names = ("gold",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Towards Cross-Tokenizer Distillation: the Universal Logit Distillation Loss for "
-        "LLMs",
-        "id": "2402.12030",
-        "citation": """@article{boizard2024towards,
-  title = {{Towards Cross-Tokenizer Distillation: the Universal Logit Distillation Loss for LLMs}},
-  author = {Nicolas Boizard and Kevin El Haddad and C{\\'e}line Hudelot and Pierre Colombo},
-  year = {2024},
-  eprint = {arXiv:2402.12030},
-}""",
-    }
-
-    def __init__(
-        self,
-        model: str | PreTrainedModel,
-        teacher_model: str | PreTrainedModel | None = None,
-        args: GOLDConfig | None = None,
-        data_collator: object = None,
-        train_dataset: Data | None = None,
-        eval_dataset: Data | dict[str, Data] | None = None,
-        processing_class: PreTrainedTokenizerBase | None = None,
-        compute_metrics: object = None,
-        callbacks: list[TrainerCallback] | None = None,
-        optimizers: tuple[Optimizer | None, LambdaLR | None] = (None, None),
-        preprocess_logits_for_metrics: object = None,
-        peft_config: "PeftConfig | None" = None,
-    ):
-        super().__init__(
-            model,
-            teacher_model,
-            args,
-            train_dataset=train_dataset,
-            eval_dataset=eval_dataset,
-            processing_class=processing_class,
-            callbacks=callbacks,
-            optimizers=optimizers,
-            peft_config=peft_config,
-            data_collator=data_collator,
-            compute_metrics=compute_metrics,
-            preprocess_logits_for_metrics=preprocess_logits_for_metrics,
-        )
+    _paper = PAPERS["GOLD"]
 
     def shared_tokens(self, source: OtherModel, policy: PreTrainedModel) -> int:
         """Return the number of tokens that a completion may have, and prepare to align texts.

@@ -6,6 +6,8 @@ from transformers import PreTrainedTokenizerBase
 
 from core.collect.generation import pad_token_id, tokenize_prompts
 from core.configs.rollout import RolloutConfig
+from core.data.conversations import Row
+from core.distillation.required_columns import Datasets, check_column
 from core.forward.batches import TEACHER_KEYS, Batch, pad_rows
 from core.rewards.completions import Completion, completion_text
 from eval.errors import BadValue
@@ -35,6 +37,41 @@ def rewritten(prompt: Completion, write: Callable[[str], str]) -> Completion:
             "teacher's is written from its text: expected a string"
         )
     return [*before, {"role": "user", "content": write(content)}]
+
+
+def prompt_with_context(row: Row, template: str) -> Completion:
+    """Return the prompt of a row with its context, written by a template of both."""
+    context = context_text(row)
+    return rewritten(
+        row["prompt"], lambda text: template.format(prompt=text, privileged_context=context)
+    )
+
+
+def context_text(row: Row) -> str:
+    """Return the text of the column that the teacher sees; messages are joined by lines.
+
+    Raises:
+        BadValue: there is none.
+    """
+    context = row.get(CONTEXT)
+    if context is None:
+        raise BadValue(
+            f"the row with the prompt {completion_text(row['prompt'])!r} has no {CONTEXT}: "
+            "give every row a text or messages that the teacher is shown"
+        )
+    if isinstance(context, list):
+        return "\n".join(text for text in (message["content"] for message in context) if text)
+    return str(context)
+
+
+def check_contexts(datasets: Datasets) -> None:
+    """Refuse data without a column of what the teacher is shown, see `check_column`."""
+    check_column(
+        datasets,
+        CONTEXT,
+        missing=f": add a column {CONTEXT!r} with the demonstration that the teacher is shown",
+        advice="add it, or drop the row",
+    )
 
 
 def teacher_prompts(

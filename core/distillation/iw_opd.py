@@ -1,41 +1,31 @@
 """Importance-weighted on-policy distillation: sampled tokens are weighted by their place."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import cast
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers import PreTrainedModel
 
 from core.collect.generation import Generated
-from core.collect.metrics import LossSums, sum_and_count
+from core.collect.metrics import LossSums
 from core.configs.idle import ratio_is_one
-from core.data.best_fit import Data
 from core.distillation.distilling import OLD, DistillingTrainer
 from core.distillation.iw_opd_config import IWOPDConfig
-from core.distillation.sampled_tokens import check_possible
+from core.distillation.teacher import OtherModel
+from core.distillation.weighted_tokens import (
+    EXTREMES,
+    advantages_and_weights,
+    surrogate,
+    weight_sums,
+    within_part,
+)
 from core.forward.batches import Batch, trained_mask
 from core.forward.two_heads import entropy_of
-from core.losses.divergence import (
-    check_top_k,
-    divergence,
-    most_likely,
-    on_support,
-)
+from core.losses.divergence import check_top_k, divergence, most_likely, on_support
 from core.losses.loss_statistics import Statistic
-from core.losses.token_weights import position_weights
-from core.shapes import BT, Mask
-
-if TYPE_CHECKING:
-    from peft import PeftConfig  # of an extra
-
-MIN, MAX = "iw_opd/min_weight", "iw_opd/max_weight"
-EXTREMES = (
-    Statistic(name=MIN, values=lambda _, weights, __: weights, extreme=torch.min),
-    Statistic(name=MAX, values=lambda _, weights, __: weights, extreme=torch.max),
-)
+from core.shapes import BT
+from core.trainers.publish import PAPERS
 
 
 class IWOPDTrainer(DistillingTrainer):
@@ -51,48 +41,18 @@ class IWOPDTrainer(DistillingTrainer):
     settings = IWOPDConfig
     _name = "IWOPD"
     _tag_names = ("iw_opd",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "On the Position Bias of On-Policy Distillation",
-        "id": "2606.22600",
-        "citation": """@article{xie2026position,
-  title = {{On the Position Bias of On-Policy Distillation}},
-  author = {Yan Xie and Sijie Zhu and Tiansheng Wen and Bo Chen and Yifei Wang},
-  year = {2026},
-  eprint = {arXiv:2606.22600},
-}""",
-    }
+    _paper = PAPERS["IWOPD"]
 
-    def __init__(
-        self,
-        model: str | PreTrainedModel,
-        teacher_model: str | PreTrainedModel | None = None,
-        args: IWOPDConfig | None = None,
-        data_collator: object = None,
-        train_dataset: Data | None = None,
-        eval_dataset: Data | dict[str, Data] | None = None,
-        processing_class: PreTrainedTokenizerBase | None = None,
-        compute_metrics: object = None,
-        callbacks: list[TrainerCallback] | None = None,
-        optimizers: tuple[Optimizer | None, LambdaLR | None] = (None, None),
-        preprocess_logits_for_metrics: object = None,
-        peft_config: "PeftConfig | None" = None,
-    ):
-        super().__init__(
-            model,
-            teacher_model,
-            args,
-            train_dataset=train_dataset,
-            eval_dataset=eval_dataset,
-            processing_class=processing_class,
-            callbacks=callbacks,
-            optimizers=optimizers,
-            peft_config=peft_config,
-            data_collator=data_collator,
-            compute_metrics=compute_metrics,
-            preprocess_logits_for_metrics=preprocess_logits_for_metrics,
-        )
-        if self.args.loss_top_k and not self.args.is_weighted:
-            check_top_k(self.args.loss_top_k, self.shared, has_tail=self.args.loss_add_tail)
+    def shared_tokens(self, source: OtherModel, policy: PreTrainedModel) -> int:
+        """Return the number of tokens that a completion may have, see `DistillingTrainer`.
+
+        Raises:
+            BadValue: `loss_top_k` is more than that, see `check_top_k`.
+        """
+        shared, args = super().shared_tokens(source, policy), cast(IWOPDConfig, source.args)
+        if args.loss_top_k and not args.is_weighted:
+            check_top_k(args.loss_top_k, shared, has_tail=args.loss_add_tail)
+        return shared
 
     @property
     def logged(self) -> Sequence[Statistic]:  # pyright: ignore[reportIncompatibleVariableOverride] - by the objective
@@ -142,71 +102,14 @@ class IWOPDTrainer(DistillingTrainer):
         """Return the loss of each token from the numbers of `measure`."""
         if not self.args.is_weighted:
             return super().token_losses(numbers, inputs)
-        logps = numbers[..., 1]
-        advantages = self.advantages(numbers, inputs) * self.weights(numbers, inputs)
-        return -surrogate(logps, inputs.get(OLD), advantages, self.args)
-
-    def advantages(self, numbers: Tensor, inputs: Batch) -> BT:
-        """Return log T - log S of each token under the student that sampled, without gradient.
-
-        Raises:
-            BadValue: a sampled token is impossible for the teacher.
-        """
-        own, other = numbers[..., 1].detach(), numbers[..., 2].detach()
-        check_possible(other, inputs["completion_ids"], "distillation_objective='jsd'")
-        return other - inputs.get(OLD, own)
-
-    def weights(self, numbers: Tensor, inputs: Batch) -> BT:
-        """Return the weights of `position_weights`."""
-        args = self.args
-        return position_weights(
-            self.advantages(numbers, inputs),
-            trained_mask(inputs),
-            args.iw_opd_gamma,
-            args.iw_opd_total,
-            epsilon=args.iw_opd_epsilon,
-            signed=args.iw_opd_signed,
-        )
+        _, logps, other = numbers.unbind(-1)
+        advantages, weights = advantages_and_weights(logps, other, inputs, self.args)
+        return -surrogate(logps, inputs.get(OLD), advantages * weights, self.args)
 
     def further_sums(self, numbers: Tensor, inputs: Batch) -> LossSums:
-        """Return the logged sums of advantages and weights, under TRL's names."""
+        """Return the logged sums of advantages and weights, if tokens have one."""
         if not self.args.is_weighted:
             return super().further_sums(numbers, inputs)
-        weights, mask = self.weights(numbers, inputs), trained_mask(inputs).bool()
-        advantages = self.advantages(numbers, inputs)
-        values = {
-            "mean_advantage": advantages * weights,
-            "mean_abs_advantage": advantages.abs(),
-            "mean_weight": weights,
-        }
-        rows = mask.any(1)
-        least, greatest = (weights.masked_fill(~mask, end)[rows] for end in (torch.inf, -torch.inf))
-        return LossSums(
-            {f"iw_opd/{name}": sum_and_count(x.double(), mask) for name, x in values.items()},
-            {MIN: least.amin(1), MAX: greatest.amax(1)},
-        )
-
-
-def within_part(mask: Mask, first: float, last: float) -> Tensor:
-    """Return whether each token lies between two shares of its completion (B, T).
-
-    Parts of the same share have the same number of tokens, up to rounding.
-    """
-    lengths = mask.sum(1, keepdim=True).double()
-    places = torch.arange(mask.size(1), device=mask.device)
-    return (places >= (first * lengths).round()) & (places < (last * lengths).round())
-
-
-def surrogate(logps: BT, old_logps: BT | None, advantages: BT, args: IWOPDConfig) -> BT:
-    """Return A log S, or with `epsilon` the clipped surrogate of each token, to be maximised.
-
-    With `dual_clip` a negative advantage is multiplied by that ratio at most; arXiv 1912.09729.
-    """
-    if args.epsilon is None:
-        return advantages * logps
-    ratio = (logps - (logps.detach() if old_logps is None else old_logps)).exp()
-    clipped = ratio.clamp(1 - args.epsilon, 1 + args.epsilon)
-    least = torch.min(ratio * advantages, clipped * advantages)
-    if args.dual_clip is None:
-        return least
-    return torch.where(advantages < 0, torch.max(least, args.dual_clip * advantages), least)
+        _, logps, other = numbers.unbind(-1)
+        pair = advantages_and_weights(logps, other, inputs, self.args)
+        return weight_sums(*pair, trained_mask(inputs))

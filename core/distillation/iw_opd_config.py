@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.distillation.distilling_config import DistillingConfig
+from core.distillation.distilling_config import DistillingConfig, SharedSourceConfig
 from core.losses.token_weights import TOTALS
 from core.option import option
 from eval.errors import BadValue
@@ -17,7 +17,7 @@ OF_JSD = ("beta", "lmbda", "loss_top_k", "loss_add_tail", "reverse_kl_top_1_mode
 
 
 @dataclass
-class IWOPDConfig(DistillingConfig):
+class IWOPDConfig(SharedSourceConfig):
     """Settings of `IWOPDTrainer`, with the names and defaults of TRL 1.16, and of rollouts.
 
     `iw_opd_total`, `iw_opd_signed`, `loss_positions`, `epsilon` and `dual_clip` are no settings of
@@ -145,24 +145,9 @@ class IWOPDConfig(DistillingConfig):
         return first, last
 
     @property
-    def shares(self) -> tuple[str, ...]:
-        """Names of the settings that are a share."""
-        return ("beta", "lmbda")
-
-    @property
     def has_ratio(self) -> bool:
         """True if the loss has a clipped ratio to the student that sampled."""
         return self.epsilon is not None
-
-    @property
-    def own_share(self) -> float:
-        """Probability that a rollout is sampled by the student."""
-        return self.lmbda
-
-    @property
-    def longest_row(self) -> int | None:
-        """Number of tokens to which a prompt and its completion in the data are cut."""
-        return self.max_length
 
     @property
     def longest_prompt(self) -> int | None:

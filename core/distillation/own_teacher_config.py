@@ -11,6 +11,7 @@ from torch import Tensor
 from core.distillation.divergence_config import MEANS
 from core.losses.divergence import check_top_k, divergence, on_top_k, sampled_reverse_kl
 from core.losses.masked import masked_mean
+from core.losses.token_weights import clipped_ratio
 from core.option import choice, option
 from core.shapes import BT, NV, Mask, N
 from eval.errors import BadValue
@@ -85,18 +86,19 @@ def self_measure(logps: NV, teacher_logps: NV, tokens: Tensor, args: "OwnTeacher
     return torch.stack([entropy_of(logps), apart, own], dim=-1)
 
 
-def token_losses(apart: BT, logps: BT, mask: Mask, args: "OwnTeacherConfig") -> BT:
-    """Return the loss of each token, whose mode gives `apart`: the loss itself, or an advantage.
+def token_losses(numbers: Tensor, old_logps: BT | None, mask: Mask, args: "OwnTeacherConfig") -> BT:
+    """Return the loss of each token, weighted by its ratio to the student that sampled.
 
     Args:
-        apart: What the mode gives of each token.
-        logps: The student's log-probabilities of the tokens.
+        numbers: The numbers of `self_measure` (B, T, 3).
+        old_logps: The log-probabilities of that student; None for the present one.
         mask: Which tokens are trained on; an advantage is the mean over those of a completion.
         args: The settings.
     """
-    if not MODES[args.distillation_mode].of_completion:
-        return apart
-    return masked_mean(apart, mask).unsqueeze(1) * logps
+    _, apart, logps = numbers.unbind(-1)
+    if MODES[args.distillation_mode].of_completion:
+        apart = masked_mean(apart, mask).unsqueeze(1) * logps
+    return apart * clipped_ratio(logps, old_logps, args.distillation_is_clip)
 
 
 class Kind(NamedTuple):

@@ -1,8 +1,7 @@
 """Self-distillation fine-tuning: the student with a demonstration in its prompt is its teacher."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 from torch.optim import Optimizer
@@ -12,19 +11,17 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from core.collect.generation import Generated, tokenize_prompts
 from core.configs.idle import ratio_is_one
 from core.data.best_fit import Data
-from core.data.streams import columns_of, is_stream
-from core.distillation.distilling import OLD, DistillingTrainer, each_dataset
-from core.distillation.hints import CONTEXT, rewritten, teacher_prompts
+from core.distillation.distilling import OLD, DistillingTrainer
+from core.distillation.hints import check_contexts, prompt_with_context, teacher_prompts
 from core.distillation.own_teacher import OwnTeacher
 from core.distillation.own_teacher_config import self_measure, token_losses
 from core.distillation.sdft_config import SDFTConfig
 from core.distillation.teacher import TeacherSource
 from core.forward.batches import Batch, trained_mask
-from core.losses.token_weights import clipped_ratio
-from core.rewards.completions import Completion, completion_text
+from core.rewards.completions import Completion
 from core.shapes import BT
 from core.trainers.prompts import Rows
-from eval.errors import BadValue
+from core.trainers.publish import PAPERS
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
@@ -41,16 +38,7 @@ class SDFTTrainer(DistillingTrainer):
     settings = SDFTConfig
     _name = "SDFT"
     _tag_names = ("sdft",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Self-Distillation Enables Continual Learning",
-        "id": "2601.19897",
-        "citation": """@article{shenfeld2026selfdistillation,
-  title = {{Self-Distillation Enables Continual Learning}},
-  author = {Idan Shenfeld and Mehul Damani and Jonas Hübotter and Pulkit Agrawal},
-  year = {2026},
-  eprint = {arXiv:2601.19897},
-}""",
-    }
+    _paper = PAPERS["SDFT"]
 
     def __init__(
         self,
@@ -66,8 +54,7 @@ class SDFTTrainer(DistillingTrainer):
         check_contexts({"train_dataset": train_dataset, "eval_dataset": eval_dataset})
         super().__init__(
             model,
-            None,
-            args,
+            args=args,
             train_dataset=train_dataset,
             eval_dataset=eval_dataset,
             processing_class=processing_class,
@@ -89,14 +76,7 @@ class SDFTTrainer(DistillingTrainer):
 
     def hinted(self, rows: Rows) -> list[Completion]:
         """Return the prompts of the teacher."""
-
-        def prompt_of(row: Mapping[str, Any]) -> Completion:  # Any: a row of a dataset
-            template, context = self.args.teacher_prompt_template, context_text(row)
-            return rewritten(
-                row["prompt"], lambda text: template.format(prompt=text, privileged_context=context)
-            )
-
-        return [prompt_of(row) for row in rows]
+        return [prompt_with_context(row, self.args.teacher_prompt_template) for row in rows]
 
     def sampled(self, rows: Rows) -> Generated:
         """Return completions of the student, after the teacher's prompts if it is asked for."""
@@ -132,46 +112,8 @@ class SDFTTrainer(DistillingTrainer):
 
     def token_losses(self, numbers: Tensor, inputs: Batch) -> BT:
         """Return the loss of each token, weighted by its ratio to the sampling student."""
-        _, apart, own = numbers.unbind(-1)
-        ratio = clipped_ratio(own, inputs.get(OLD), self.args.distillation_is_clip)
-        return token_losses(apart, own, trained_mask(inputs), self.args) * ratio
+        return token_losses(numbers, inputs.get(OLD), trained_mask(inputs), self.args)
 
     def loss_names(self, inputs: Batch) -> tuple[str, ...]:  # noqa: ARG002 - there is one source
         """Return the names under which the mean loss of a token is logged, those of TRL."""
         return "self_distillation/distillation_loss", "sdft/distillation_loss"
-
-
-def context_text(row: Mapping[str, Any]) -> str:  # Any: a row of a dataset
-    """Return the text of the column that the teacher sees; messages are joined by lines.
-
-    Raises:
-        BadValue: there is none.
-    """
-    context = row.get(CONTEXT)
-    if context is None:
-        raise BadValue(
-            f"the row with the prompt {completion_text(row['prompt'])!r} has no {CONTEXT}: "
-            "give every row a text or messages that the teacher is shown"
-        )
-    if isinstance(context, list):
-        return "\n".join(text for text in (message["content"] for message in context) if text)
-    return str(context)
-
-
-def check_contexts(datasets: Mapping[str, Any]) -> None:  # Any: checked later
-    """Refuse data without a column of what the teacher is shown, or with a row without it.
-
-    Raises:
-        BadValue: there is no such column, or a row has none.
-    """
-    for name, dataset in each_dataset(datasets):
-        columns = columns_of(dataset)
-        if CONTEXT not in columns:
-            raise BadValue(
-                f"{name} has the columns {', '.join(columns)}: add a column {CONTEXT!r} with the "
-                "demonstration that the teacher is shown"
-            )
-        rows = () if is_stream(dataset) else dataset[CONTEXT]
-        empty = next((i for i, context in enumerate(rows) if context is None), None)
-        if empty is not None:
-            raise BadValue(f"row {empty} of {name} has no {CONTEXT}: add it, or drop the row")

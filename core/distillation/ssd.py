@@ -15,13 +15,14 @@ from core.collect.metrics import LossSums, sum_and_count
 from core.collect.summary import length_summary
 from core.data.best_fit import Data
 from core.distillation.ssd_config import SSDConfig
-from core.forward.batches import Batch, token_batch, trained_mask
+from core.forward.batches import Batch, trained_mask
 from core.forward.logps import token_logps
-from core.losses.aggregate import Scale, global_token_mean
+from core.losses.aggregate import global_token_mean
 from core.rewards.completions import Completion, completion_text
 from core.rollout.stops import end_tokens
 from core.trainers.grpo import policy_and_tokenizer, rollout_datasets
 from core.trainers.prompts import Rows
+from core.trainers.publish import PAPERS
 from core.trainers.sampling import SamplingTrainer
 from core.trainers.setup import check_launch, resolve_settings
 
@@ -43,17 +44,7 @@ class SSDTrainer(SamplingTrainer):
     rollout_func = None
     _name = "SSD"
     _tag_names = ("ssd",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Embarrassingly Simple Self-Distillation Improves Code Generation",
-        "id": "2604.01193",
-        "citation": """@article{zhang2026embarrassingly,
-  title = {{Embarrassingly Simple Self-Distillation Improves Code Generation}},
-  author = {Ruixiang Zhang and Richard He Bai and Huangjie Zheng and Navdeep Jaitly and
-            Ronan Collobert and Yizhe Zhang},
-  year = {2026},
-  eprint = {arXiv:2604.01193},
-}""",
-    }
+    _paper = PAPERS["SSD"]
 
     def __init__(
         self,
@@ -82,7 +73,7 @@ class SSDTrainer(SamplingTrainer):
         check_launch(self)
         if args.keeps_reference:
             self.keep_reference(adapters_off=peft_config is not None)
-        self.prepare_engine(str(self.policy().config.name_or_path))
+        self.prepare_engine()
         set_seed(args.seed, device_specific=True)
 
     def rollout(self, rows: Rows) -> Batch:
@@ -103,13 +94,11 @@ class SSDTrainer(SamplingTrainer):
 
     def tensors(self, generated: Generated) -> Batch:
         """Return token ids and masks of a rollout; the mask is 0 on completions left out."""
-        pad = pad_token_id(self.tokenizer)
-        prompts, completions = generated.prompt_ids, generated.completion_ids
-        batch = token_batch(prompts, completions, pad, self.args.padding)
+        batch = super().tensors(generated)
         if self.args.filter_empty:
-            is_kept = torch.tensor([not is_stub(text) for text in generated.completions])
-            batch["completion_mask"] = batch["completion_mask"] * is_kept.unsqueeze(1)
-        return {key: tensor.to(self.args.device) for key, tensor in batch.items()}
+            are_whole = [[not is_stub(text)] for text in generated.completions]
+            batch["completion_mask"] *= torch.tensor(are_whole, device=self.args.device)
+        return batch
 
     def record_lengths(self, generated: Generated) -> None:
         """Record the lengths of all sampled completions, and count their tokens."""
@@ -128,14 +117,7 @@ class SSDTrainer(SamplingTrainer):
         losses, mask = -token_logps(model, inputs, 1.0).logps, trained_mask(inputs)
         total = sum_and_count(losses.detach().double(), mask)
         self.seen.append(LossSums({"ssd/cross_entropy_loss": total}, {}))
-        is_training = self.mode == "train"
-        scale = Scale(
-            rollout_tokens=inputs["num_items_in_batch"],
-            accumulation=self.current_gradient_accumulation_steps if is_training else 1,
-            micro_batches=self.args.rollout_parts if is_training else 1,
-            processes=self.accelerator.num_processes,
-        )
-        return global_token_mean(losses, mask, scale)
+        return global_token_mean(losses, mask, self.scale(inputs))
 
     def held_out_weight(self, batch: Batch) -> Tensor:
         """Return the number of tokens of an evaluation batch, over all processes."""

@@ -34,7 +34,6 @@ class SSDConfig(RolloutConfig):
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {**RolloutConfig.UNSUPPORTED, **IDLE}
     REMOVED: ClassVar[Mapping[str, str]] = {}
-    CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = RolloutConfig.CHOICES
     AT_LEAST: ClassVar[Mapping[str, float]] = {**RolloutConfig.AT_LEAST, "max_prompt_length": 1}
 
     learning_rate: float = option(5e-5, "Initial learning rate of AdamW.")

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, cast
 
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from core.distillation.teacher_config import TeacherConfig
+from core.forward.batches import Batch, for_teacher
+from core.forward.two_heads import Measure, token_numbers
 from core.models.denoisers import is_causal
 from core.models.load import load_tokenizer
 from core.shards.reference import frozen_copy
@@ -17,6 +19,7 @@ from core.trainers.base import BaseTrainer
 from core.trainers.setup import named_model
 from eval.errors import BadValue, ReproError
 
+NUMBERS = "distilled"  # column of a batch with the numbers of `Teacher.numbers` (B, T, K)
 logger = logging.get_logger(__name__)
 
 
@@ -34,6 +37,14 @@ class Teacher(NamedTuple):
     def whole(self) -> AbstractContextManager[PreTrainedModel]:
         """Return a context with the model whole; all processes have to enter it together."""
         return gather_weights(self.model, self.frame)
+
+    def numbers(
+        self, student: nn.Module, batch: Batch, temperature: float, measure: Measure
+    ) -> Tensor:
+        """Return numbers of both models at each token of a batch (B, T, K), see `token_numbers`."""
+        with self.whole() as teacher:
+            teacher_batch = for_teacher(batch)
+            return token_numbers(student, teacher, batch, teacher_batch, temperature, measure)
 
 
 class TeacherSource(Protocol):

@@ -75,15 +75,15 @@ class AnswerTrainer(OfflineTrainer):
     def __init__(
         self,
         model: str | PreTrainedModel,
-        args: AnswerConfig | None,
+        args: AnswerConfig | None = None,
+        data_collator: Callable[..., dict[str, Tensor]] | None = None,
+        train_dataset: Dataset | IterableDataset | None = None,
+        eval_dataset: Data | dict[str, Data] | None = None,
+        processing_class: PreTrainedTokenizerBase | None = None,
+        callbacks: list[TrainerCallback] | None = None,
+        optimizers: tuple[Optimizer | None, LambdaLR | None] = (None, None),
+        peft_config: "PeftConfig | None" = None,
         *,
-        data_collator: Callable[..., dict[str, Tensor]] | None,
-        train_dataset: Dataset | IterableDataset | None,
-        eval_dataset: Data | dict[str, Data] | None,
-        processing_class: PreTrainedTokenizerBase | None,
-        callbacks: list[TrainerCallback] | None,
-        optimizers: tuple[Optimizer | None, LambdaLR | None],
-        peft_config: "PeftConfig | None",
         optimizer_cls_and_kwargs: tuple[type[Optimizer], dict[str, Any]] | None = None,
     ):
         check_dataset(train_dataset, "train_dataset")
@@ -123,6 +123,35 @@ class AnswerTrainer(OfflineTrainer):
     def collator(self) -> Callable[..., dict[str, Tensor]]:
         """Return the function that makes batches of the rows that `prepared` returns."""
 
+    @abstractmethod
+    def batch_terms(
+        self, model: nn.Module, inputs: dict[str, Tensor]
+    ) -> tuple[list[Term], Tensor | None]:
+        """Return the terms of the loss of a micro-batch, and its load-balancing loss if it has one.
+
+        Metrics are recorded.
+
+        Raises:
+            BadValue: a number of a text is not finite.
+        """
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Tensor],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Tensor:
+        """Return the loss of a micro-batch, see `batch_terms` and `step_loss`.
+
+        Raises:
+            BadValue: outputs are requested, as logits are never whole.
+        """
+        if return_outputs:
+            raise BadValue(f"{type(self).__name__} computes no logits: leave return_outputs out")
+        terms, router_loss = self.batch_terms(model, inputs)
+        return self.step_loss(terms, router_loss, num_items_in_batch)
+
     def gather_rows(self, rows: Tensor) -> Tensor:
         """Gather rows of a batch from all processes, without those repeated to fill it."""
         return cast(Tensor, self.accelerator.gather_for_metrics(rows))
@@ -159,11 +188,6 @@ class AnswerTrainer(OfflineTrainer):
         columns = [of_rows.losses + balance * of_rows.counts, of_rows.counts]
         columns += [column for term in further_terms for column in term]
         self._held_out.append(self.gather_rows(torch.stack(columns, 1).double()))
-
-    def check_outputs(self, return_outputs: bool) -> None:
-        """Raise `BadValue` if outputs are requested, as logits are never whole."""
-        if return_outputs:
-            raise BadValue(f"{type(self).__name__} computes no logits: leave return_outputs out")
 
     def prediction_step(
         self,

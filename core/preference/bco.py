@@ -1,10 +1,10 @@
 """Binary classifier optimisation, arXiv 2404.04656: labelled answers against their mean reward."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from datasets import Dataset, IterableDataset
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
@@ -12,13 +12,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from core.configs.bco import BCOConfig
 from core.data.best_fit import Data
 from core.models.load import load_policy
-from core.preference.density_ratio import DensityRatio, PromptEmbedding
-from core.preference.matched_prompts import fit_prompts, weigh_answers
-from core.preference.unpaired_collate import answers_of
+from core.preference.matched_prompts import PromptMatching
 from core.preference.unpaired_trainer import UnpairedTrainer
+from core.trainers.publish import PAPERS
 from core.trainers.resume import ProcessState
 from core.trainers.setup import refuse
-from eval.errors import BadValue
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
@@ -38,17 +36,7 @@ class BCOTrainer(UnpairedTrainer):
     _observes_evaluations = False
     _name = "BCO"
     _tag_names = ("bco",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Binary Classifier Optimization for Large Language Model Alignment",
-        "id": "2404.04656",
-        "citation": """@article{jung2024binary,
-  title = {{Binary Classifier Optimization for Large Language Model Alignment}},
-  author = {Seungjae Jung and Gunsoo Han and Daniel Wontae Nam and Kyoung{-}Woon On},
-  year = {2024},
-  eprint = {arXiv:2404.04656},
-}""",
-    }
-    density_ratio: DensityRatio | None = None
+    _paper = PAPERS["BCO"]
     _rewards_seen = (0.0, 0.0)  # their sum and number
 
     def __init__(
@@ -78,11 +66,8 @@ class BCOTrainer(UnpairedTrainer):
             model_adapter_name=model_adapter_name,
             ref_adapter_name=ref_adapter_name,
         )
-        if (embedding_func is None) != (embedding_tokenizer is None):
-            raise BadValue(
-                "embedding_func and embedding_tokenizer: found one of them, expected both or none"
-            )
         self.embedding_func, self.embedding_tokenizer = embedding_func, embedding_tokenizer
+        self.matching = PromptMatching(embedding_func, embedding_tokenizer)
         super().__init__(
             model=model,
             ref_model=load_policy(ref_model) if isinstance(ref_model, str) else ref_model,
@@ -98,11 +83,6 @@ class BCOTrainer(UnpairedTrainer):
         )
 
     @property
-    def shift(self) -> float:
-        """The mean delta of the rewards seen, which counts as neither gain nor loss."""
-        return self.statistic
-
-    @property
     def statistic(self) -> float:
         """The mean delta of the rewards seen; 0 if there are none."""
         total, count = self._rewards_seen
@@ -113,24 +93,6 @@ class BCOTrainer(UnpairedTrainer):
         before, number = self._rewards_seen
         self._rewards_seen = before + total, number + count
 
-    def observations(
-        self, model: nn.Module, inputs: Mapping[str, Tensor], references: list[Tensor]
-    ) -> Tensor:
-        """Return the rewards (B,) of the answers of a micro-batch."""
-        answers = answers_of(inputs)
-        logps = self.policy_tokens(model, answers).logps.sum(-1)
-        return self.args.beta * self.log_ratios(logps, references[0], answers)
-
-    def observed_beside(
-        self,
-        model: nn.Module,  # noqa: ARG002 - the rewards are known
-        inputs: Mapping[str, Tensor],  # noqa: ARG002 - as above
-        references: list[Tensor],  # noqa: ARG002 - as above
-        rewards: Tensor,
-    ) -> Tensor:
-        """Return the rewards (B,) of the answers of a micro-batch, which are given."""
-        return rewards
-
     @property
     def keeps_text(self) -> bool:
         """True if prompts are embedded, for which prepared rows keep their text."""
@@ -139,31 +101,11 @@ class BCOTrainer(UnpairedTrainer):
     def prepared(self, dataset: Data) -> Data:
         """Return rows of token ids; with embeddings, those of undesirable answers are weighed.
 
-        The first dataset, which is trained on, fits the classifier of prompts.
-
         Raises:
-            BadValue: settings of the weights are set without embeddings, or the dataset to be
-                weighed has no length or one label only.
+            BadValue: settings of the weights are set without embeddings, or see `PromptMatching`.
         """
-        c = self.args
-        c.check_matching(has_embeddings=self.embedding_func is not None)
-        rows = super().prepared(dataset)
-        if self.embedding_func is None:
-            return rows
-        if not isinstance(rows, Dataset):
-            raise BadValue(
-                "embedding_func with an IterableDataset, whose prompts cannot be read beforehand: "
-                "leave it out"
-            )
-        embed = PromptEmbedding(
-            embed=self.embedding_func,
-            tokenizer=self.embedding_tokenizer,
-            device=c.device,
-            size=c.per_device_train_batch_size,
-        )
-        if self.density_ratio is None:
-            self.density_ratio = fit_prompts(rows, embed, c)
-        return weigh_answers(rows, embed, self.density_ratio, c)
+        self.args.check_matching(has_embeddings=self.keeps_text)
+        return self.matching.weigh(super().prepared(dataset), self.args)
 
     def own_state(self) -> ProcessState:
         """Return the state of a trainer of rows, and the rewards seen."""

@@ -18,6 +18,12 @@ STEP_ROW = "step_row"  # where the pairs of a micro-batch begin among those of i
 ANSWER_MASK = "answer_mask"  # of answers alone, in batches whose completions have more
 
 
+def row_numbers(rows: Sequence[Row], *names: str) -> dict[str, Tensor]:
+    """Return columns (B,) of the numbers of B rows, and `labels` (B, 2) that count the rows."""
+    columns = {name: torch.tensor([row[name] for row in rows]) for name in names if name in rows[0]}
+    return {**columns, LABELS: torch.tensor([ONE_LABEL] * len(rows))}
+
+
 @dataclass(frozen=True)
 class PairCollator:
     """Collator of rows of `tokenize_pairs`.
@@ -42,12 +48,7 @@ class PairCollator:
         prompts = [row[f"{name}_prompt_ids"] for name in self.answers for row in rows]
         answers = [row[f"{name}_ids"] for name in self.answers for row in rows]
         batch = token_batch(prompts, answers, self.pad_token_id, self.pad_to_multiple_of)
-        numbers = {
-            name: torch.tensor([row[name] for row in rows])
-            for name in (*REF_COLUMNS, *WIN_COLUMNS)
-            if name in rows[0]
-        }
-        return {**batch, **numbers, LABELS: torch.tensor([ONE_LABEL] * len(rows))}
+        return {**batch, **row_numbers(rows, *REF_COLUMNS, *WIN_COLUMNS)}
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from core.preference.answer_trainer import Term, check_finite
 from core.preference.collate import LABELS, STEP_ROW
 from core.preference.reference_trainer import ReferenceTrainer
 from core.preference.trainer import PreferenceTrainer, pair_metrics, tokens_of
+from core.trainers.publish import PAPERS
 
 
 class DPOTrainer(ReferenceTrainer, PreferenceTrainer):
@@ -27,17 +28,7 @@ class DPOTrainer(ReferenceTrainer, PreferenceTrainer):
     _observed: Tensor  # `Scores.rows` of all pairs of an optimizer step or of an evaluation
     _name = "DPO"
     _tag_names = ("dpo",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Direct Preference Optimization: Your Language Model is Secretly a Reward Model",
-        "id": "2305.18290",
-        "citation": """@inproceedings{rafailov2023direct,
-  title = {{Direct Preference Optimization}: Your Language Model is Secretly a Reward Model},
-  author = {Rafael Rafailov and Archit Sharma and Eric Mitchell and Christopher D. Manning and
-            Stefano Ermon and Chelsea Finn},
-  booktitle = {Advances in Neural Information Processing Systems},
-  year = {2023},
-}""",
-    }
+    _paper = PAPERS["DPO"]
 
     def pair_losses(self, pairs: Pairs) -> PreferenceLosses:
         """Return the losses that `loss_type` names; a method to override."""

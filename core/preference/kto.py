@@ -4,14 +4,15 @@ from collections.abc import Mapping
 
 import torch
 from datasets import Dataset
-from torch import Tensor, nn
+from torch import Tensor
 from transformers.utils import logging
 
 from core.configs.kto import KTOConfig
 from core.data.best_fit import Data
 from core.losses.unpaired import baseline
-from core.preference.unpaired_collate import LABEL, answers_of
+from core.preference.unpaired_collate import LABEL
 from core.preference.unpaired_trainer import UnpairedTrainer
+from core.trainers.publish import PAPERS
 
 HIGHEST = 4 / 3  # recommended weight of desirable answers over that of undesirable ones
 logger = logging.get_logger(__name__)
@@ -29,16 +30,7 @@ class KTOTrainer(UnpairedTrainer):
     _baseline = 0.0  # of the running step or evaluation
     _name = "KTO"
     _tag_names = ("kto",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "KTO: Model Alignment as Prospect Theoretic Optimization",
-        "id": "2402.01306",
-        "citation": """@article{ethayarajh2024kto,
-  title = {{KTO: Model Alignment as Prospect Theoretic Optimization}},
-  author = {Kawin Ethayarajh and Winnie Xu and Niklas Muennighoff and Dan Jurafsky and Douwe Kiela},
-  year = {2024},
-  eprint = {arXiv:2402.01306},
-}""",
-    }
+    _paper = PAPERS["KTO"]
 
     @property
     def statistic(self) -> float:
@@ -53,14 +45,6 @@ class KTOTrainer(UnpairedTrainer):
     def take_sum(self, total: float, count: float) -> None:
         """Set z0 from the sum of log-ratios of `count` mismatched answers."""
         self._baseline = baseline(total, count)
-
-    def observations(
-        self, model: nn.Module, inputs: Mapping[str, Tensor], references: list[Tensor]
-    ) -> Tensor:
-        """Return the log-ratios (B,) of the mismatched answers of a micro-batch."""
-        answers = answers_of(inputs, mismatched=True)
-        logps = self.policy_tokens(model, answers).logps.sum(-1)
-        return self.log_ratios(logps, references[1], answers)
 
     def weights(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """Return the factors (B,) of the losses of a micro-batch."""

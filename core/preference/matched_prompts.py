@@ -1,14 +1,66 @@
 """Weights of undesirable answers that match their prompts to those of desirable ones."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import torch
 from datasets import Dataset  # pyright: ignore[reportMissingTypeStubs] - it ships none
 from torch import Tensor
 
 from core.configs.bco import BCOConfig
+from core.data.best_fit import Data
+from core.data.conversations import Tokenizer
 from core.data.unpaired import PROMPT_TEXT
 from core.preference.density_ratio import DensityRatio, PromptEmbedding, fit_density_ratio
 from core.preference.unpaired_collate import LABEL, WEIGHT
 from eval.errors import BadValue
+
+
+@dataclass
+class PromptMatching:
+    """Underlying distribution matching; arXiv 2404.04656.
+
+    Attributes:
+        embed: Function that embeds prompts, see `PromptEmbedding`; None if none are matched.
+        tokenizer: Its tokenizer.
+        ratio: Density ratio of the prompts of both labels; None before the first rows are weighed.
+
+    Raises:
+        BadValue: one of function and tokenizer is missing.
+    """
+
+    embed: Callable[..., Tensor] | None
+    tokenizer: Tokenizer | None
+    ratio: DensityRatio | None = None
+
+    def __post_init__(self):
+        if (self.embed is None) != (self.tokenizer is None):
+            raise BadValue(
+                "embedding_func and embedding_tokenizer: found one of them, expected both or none"
+            )
+
+    def weigh(self, rows: Data, config: BCOConfig) -> Data:
+        """Return rows with their weights, unchanged if no prompts are matched.
+
+        The first rows, which are trained on, fit the classifier of prompts.
+
+        Raises:
+            BadValue: the rows have no length or one label only.
+        """
+        if self.embed is None or self.tokenizer is None:
+            return rows
+        if not isinstance(rows, Dataset):
+            raise BadValue(
+                "embedding_func with an IterableDataset, whose prompts cannot be read beforehand: "
+                "leave it out"
+            )
+        size, device = config.per_device_train_batch_size, config.device
+        embed = PromptEmbedding(
+            embed=self.embed, tokenizer=self.tokenizer, device=device, size=size
+        )
+        if self.ratio is None:
+            self.ratio = fit_prompts(rows, embed, config)
+        return weigh_answers(rows, embed, self.ratio, config)
 
 
 def weigh_answers(

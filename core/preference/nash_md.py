@@ -18,6 +18,7 @@ from core.rewards.completions import Completion
 from core.rollout.merged_adapters import unwrap_peft
 from core.rollout.native.mixture import MixtureEngine
 from core.trainers.prompts import Rows
+from core.trainers.publish import PAPERS
 from eval.errors import BadValue
 
 
@@ -34,17 +35,7 @@ class NashMDTrainer(OnlineTrainer):
     rows_together = 1  # the loss reads the policy's completions alone
     _name = "Nash-MD"
     _tag_names = ("nash-md",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Nash Learning from Human Feedback",
-        "id": "2312.00886",
-        "citation": """@inproceedings{munos2024nash,
-  title = {{Nash Learning from Human Feedback}},
-  author = {R{\\'{e}}mi Munos and Michal Valko and Daniele Calandriello and others},
-  year = {2024},
-  booktitle = {International Conference on Machine Learning},
-  eprint = {arXiv:2312.00886},
-}""",
-    }
+    _paper = PAPERS["Nash-MD"]
 
     @property
     def mixture_coef(self) -> float:

@@ -11,6 +11,7 @@ from core.losses.paired_answers import Answers
 from core.losses.preference import PreferenceLosses
 from core.preference.online_trainer import OnlineTrainer
 from core.preference.trainer import pair_metrics
+from core.trainers.publish import PAPERS
 
 
 class OnlineDPOTrainer(OnlineTrainer):
@@ -24,18 +25,7 @@ class OnlineDPOTrainer(OnlineTrainer):
 
     _name = "Online DPO"
     _tag_names = ("online-dpo",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Direct Language Model Alignment from Online AI Feedback",
-        "id": "2402.04792",
-        "citation": """@article{guo2024direct,
-  title = {{Direct Language Model Alignment from Online AI Feedback}},
-  author = {Shangmin Guo and Biao Zhang and Tianlin Liu and Tianqi Liu and Misha Khalman and
-            Felipe Llinares and Alexandre Ram{\\'{e}} and Thomas Mesnard and Yao Zhao and Bilal Piot
-            and Johan Ferret and Mathieu Blondel},
-  year = {2024},
-  eprint = {arXiv:2402.04792},
-}""",
-    }
+    _paper = PAPERS["Online DPO"]
 
     def half_margin(self, margins: Tensor) -> Tensor:
         """Return 1/2 where the first completion has a higher reward than the second, or -1/2.

@@ -82,6 +82,7 @@ class OnlineTrainer(OnPolicyTrainer):
         sources = reward_sources(reward_funcs, judge, args)
         self.rewards = reward_functions(sources, reward_processing_classes, args)
         self.scored_by, self.is_judged = len(self.rewards), has_judge(self.rewards, args)
+        self.has_verdicts = not self.is_judged
         self.reward_weights = torch.tensor(args.reward_weights or [1.0] * self.scored_by)
         datasets = rollout_datasets(cast(Data, train_dataset), eval_dataset, args)
         set_seed(args.seed)
@@ -116,7 +117,7 @@ class OnlineTrainer(OnPolicyTrainer):
             refuse_adapters(self.policy(), "sync_ref_model=True")
             share, steps = self.args.ref_model_mixup_alpha, self.args.ref_model_sync_steps
             self.move_reference(share, steps)
-        self.prepare_engine(str(self.policy().config.name_or_path))
+        self.prepare_engine()
 
     def penalise_missing_ends(self, penalty: float | None) -> None:
         """Add the penalty of a completion without an end token to the rewards."""
@@ -179,12 +180,6 @@ class OnlineTrainer(OnPolicyTrainer):
     def end_metrics(self, has_end: Tensor) -> Metrics:
         """Return metrics of which completions (N,) have an end token."""
         return {"val/contain_eos_token": has_end.mean().item()}
-
-    def right(self, scored: Scored) -> Tensor:
-        """Return which completions are correct, see `OnPolicyTrainer`; NaN from a judge."""
-        if self.is_judged:
-            return torch.full_like(scored.rewards[:, 0], torch.nan)
-        return super().right(scored)
 
     def tensors(self, generated: Generated) -> Batch:
         """Return the tensors of a rollout; of a long prompt only the end, see `max_length`."""

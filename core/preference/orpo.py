@@ -9,6 +9,7 @@ from core.losses.divergence_scores import log_sigmoid
 from core.losses.reference_free import ReferenceFreeLosses
 from core.preference.collate import PairCollator, WholeChosenCollator
 from core.preference.reference_free_trainer import ReferenceFreeTrainer
+from core.trainers.publish import PAPERS
 
 
 class ORPOTrainer(ReferenceFreeTrainer):
@@ -21,16 +22,7 @@ class ORPOTrainer(ReferenceFreeTrainer):
     _config = ORPOConfig
     _name = "ORPO"
     _tag_names = ("orpo",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "ORPO: Monolithic Preference Optimization without Reference Model",
-        "id": "2403.07691",
-        "citation": """@inproceedings{hong2024orpo,
-  title = {{ORPO}: Monolithic Preference Optimization without Reference Model},
-  author = {Jiwoo Hong and Noah Lee and James Thorne},
-  booktitle = {Empirical Methods in Natural Language Processing},
-  year = {2024},
-}""",
-    }
+    _paper = PAPERS["ORPO"]
 
     def collator(self) -> PairCollator:
         """Return the collator of batches in which chosen prompts are completions, too."""

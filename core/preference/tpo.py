@@ -13,6 +13,7 @@ from core.configs.tpo import TPOConfig
 from core.data.best_fit import Data
 from core.data.pairs import ANSWERS, GOLD, TRIPLE
 from core.preference.reference_free_trainer import ReferenceFreeTrainer
+from core.trainers.publish import PAPERS
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
@@ -29,19 +30,7 @@ class TPOTrainer(ReferenceFreeTrainer):
     _likely = GOLD
     _name = "TPO"
     _tag_names = ("tpo",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Triple Preference Optimization: Achieving Better Alignment using a Single Step "
-        "Optimization",
-        "id": "2405.16681",
-        "citation": """@misc{saeidi2024triple,
-  title = {Triple Preference Optimization: Achieving Better Alignment using a Single Step
-           Optimization},
-  author = {Amir Saeidi and Shivanshu Verma and Aswin RRV and Kashif Rasul and Chitta Baral},
-  year = {2024},
-  eprint = {2405.16681},
-  archivePrefix = {arXiv},
-}""",
-    }
+    _paper = PAPERS["TPO"]
 
     def __init__(
         self,

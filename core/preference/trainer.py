@@ -53,19 +53,10 @@ class PreferenceTrainer(AnswerTrainer):
             shares=self.args.shares,
         )
 
-    def compute_loss(
-        self,
-        model: nn.Module,
-        inputs: dict[str, Tensor],
-        return_outputs: bool = False,
-        num_items_in_batch: Tensor | int | None = None,
-    ) -> Tensor:
-        """Return the loss of a micro-batch of pairs, see `step_loss`.
-
-        Raises:
-            BadValue: outputs are requested, or a log-probability is not finite.
-        """
-        self.check_outputs(return_outputs)
+    def batch_terms(
+        self, model: nn.Module, inputs: dict[str, Tensor]
+    ) -> tuple[list[Term], Tensor | None]:
+        """Return the terms of the loss of a micro-batch, see `AnswerTrainer`."""
         with self.phases("forward"):
             tokens = answer_tokens(
                 model,
@@ -76,7 +67,7 @@ class PreferenceTrainer(AnswerTrainer):
         check_finite(tokens.logps.sum(-1), inputs, self.tokenizer, "policy")
         terms = self.loss_terms(tokens, inputs)
         self.record_tokens(tokens, inputs)
-        return self.step_loss(terms, tokens.router_loss, num_items_in_batch)
+        return terms, tokens.router_loss
 
     @torch.no_grad()
     def record_pairs(self, columns: Mapping[str, Tensor]) -> None:

@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from core.data.conversations import Row
 from core.data.unpaired import MISMATCHED
 from core.forward.batches import TOKEN_KEYS, token_batch
-from core.preference.collate import LABELS, ONE_LABEL
+from core.preference.collate import row_numbers
 
 LABEL, WEIGHT = "label", "weight"
 UNPAIRED_REFS = ("ref_logps", "ref_KL_logps")
@@ -42,12 +41,7 @@ class UnpairedCollator:
             self.cut_completion(row[name], row["prompt_ids"]) for name in names for row in rows
         ]
         batch = token_batch(prompts, answers, self.pad_token_id, self.pad_to_multiple_of)
-        numbers = {
-            name: torch.tensor([row[name] for row in rows])
-            for name in (LABEL, WEIGHT, *UNPAIRED_REFS)
-            if name in rows[0]
-        }
-        return {**batch, **numbers, LABELS: torch.tensor([ONE_LABEL] * len(rows))}
+        return {**batch, **row_numbers(rows, LABEL, WEIGHT, *UNPAIRED_REFS)}
 
     def cut_completion(self, completion: Sequence[int], prompt: Sequence[int]) -> Sequence[int]:
         """Return the tokens of a completion that fit in `max_length` after a prompt."""

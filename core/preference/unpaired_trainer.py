@@ -41,9 +41,9 @@ class UnpairedTrainer(ReferenceTrainer):
         """The number that other answers make and that the shift is made of."""
 
     @property
-    @abstractmethod
     def shift(self) -> float:
-        """The reward that counts as neither gain nor loss."""
+        """The reward that counts as neither gain nor loss, here the statistic."""
+        return self.statistic
 
     @abstractmethod
     def take_sum(self, total: float, count: float) -> None:
@@ -87,19 +87,10 @@ class UnpairedTrainer(ReferenceTrainer):
         rows = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
         return list(self.reference_logps(rows).sum(-1).chunk(len(self.reference_columns)))
 
-    def compute_loss(
-        self,
-        model: nn.Module,
-        inputs: dict[str, Tensor],
-        return_outputs: bool = False,
-        num_items_in_batch: Tensor | int | None = None,
-    ) -> Tensor:
-        """Return the loss of a micro-batch of labelled answers, see `step_loss`.
-
-        Raises:
-            BadValue: outputs are requested, or a log-probability is not finite.
-        """
-        self.check_outputs(return_outputs)
+    def batch_terms(
+        self, model: nn.Module, inputs: dict[str, Tensor]
+    ) -> tuple[list[Term], Tensor | None]:
+        """Return the terms of the loss of a micro-batch, see `AnswerTrainer`."""
         answers, c = answers_of(inputs), self.args
         with self.phases("forward"):
             tokens = answer_tokens(model, answers, with_router=bool(self.router_weight))
@@ -108,7 +99,10 @@ class UnpairedTrainer(ReferenceTrainer):
         rewards = c.beta * self.log_ratios(tokens.logps.sum(-1), references[0], answers)
         is_observed = self.mode == "train" or self._observes_evaluations
         if UNPAIRED[c.loss_name].has_shift and is_observed and not self._is_ahead:
-            self.observe([self.observed_beside(model, inputs, references, rewards.detach())])
+            numbers = rewards.detach()
+            if c.needs_mismatches:
+                numbers = self.observations(model, inputs, references)
+            self.observe([numbers])
         with self.phases("forward"):
             losses = unpaired_losses(
                 c.loss_name,
@@ -119,8 +113,7 @@ class UnpairedTrainer(ReferenceTrainer):
             )
         self.record({self._shift_metric: self.statistic}, weight=len(losses))
         self.record_answers(rewards, tokens, inputs)
-        terms = [Term(losses, torch.ones_like(losses))]
-        return self.step_loss(terms, tokens.router_loss, num_items_in_batch)
+        return [Term(losses, torch.ones_like(losses))], tokens.router_loss
 
     def log_ratios(self, logps: Tensor, ref_logps: Tensor, answers: Batch) -> Tensor:
         """Return log(pi / pi_ref) (B,) of answers.
@@ -132,15 +125,17 @@ class UnpairedTrainer(ReferenceTrainer):
         check_finite(ref_logps, answers, self.tokenizer, "reference")
         return logps - ref_logps.to(logps)
 
-    def observed_beside(
-        self,
-        model: nn.Module,
-        inputs: Mapping[str, Tensor],
-        references: list[Tensor],
-        rewards: Tensor,  # noqa: ARG002 - of a subclass that observes them
+    def observations(
+        self, model: nn.Module, inputs: Mapping[str, Tensor], references: list[Tensor]
     ) -> Tensor:
-        """Return the observed numbers (B,) of a micro-batch whose rewards (B,) are known."""
-        return self.observations(model, inputs, references)
+        """Return what the statistic is of: rewards (B,), or log-ratios (B,) of mismatched answers.
+
+        Rewards are those of the answers of the micro-batch.
+        """
+        answers = answers_of(inputs, mismatched=self.args.needs_mismatches)
+        logps = self.policy_tokens(model, answers).logps.sum(-1)
+        log_ratios = self.log_ratios(logps, references[-1], answers)
+        return log_ratios if self.args.needs_mismatches else self.args.beta * log_ratios
 
     def observe(self, numbers: Iterable[Tensor]) -> None:
         """Set the statistic from observed numbers of micro-batches on all processes."""

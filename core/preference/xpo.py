@@ -14,6 +14,7 @@ from core.preference.online_config import XPOConfig
 from core.preference.online_dpo import OnlineDPOTrainer
 from core.preference.online_trainer import alternate, end_shares
 from core.rewards.completions import Completion
+from core.trainers.publish import PAPERS
 
 
 class XPOTrainer(OnlineDPOTrainer):
@@ -28,19 +29,7 @@ class XPOTrainer(OnlineDPOTrainer):
     settings = XPOConfig
     _name = "XPO"
     _tag_names = ("xpo",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Exploratory Preference Optimization: Harnessing Implicit Q*-Approximation for "
-        "Sample-Efficient RLHF",
-        "id": "2405.21046",
-        "citation": """@article{xie2024exploratory,
-  title = {{Exploratory Preference Optimization: Harnessing Implicit Q*-Approximation for
-            Sample-Efficient RLHF}},
-  author = {Tengyang Xie and Dylan J. Foster and Akshay Krishnamurthy and Corby Rosset and
-            Ahmed Awadallah and Alexander Rakhlin},
-  year = {2024},
-  eprint = {arXiv:2405.21046},
-}""",
-    }
+    _paper = PAPERS["XPO"]
 
     @property
     def alpha(self) -> float:

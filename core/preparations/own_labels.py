@@ -17,7 +17,6 @@ class OwnLabelsConfig(OwnPairsConfig):
     ACTS: ClassVar[frozenset[str]] = OwnPairsConfig.ACTS - {"win_rates", "shuffles_rejected"} | {
         "desirable_share"
     }
-    CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = OwnPairsConfig.CHOICES
     AT_LEAST: ClassVar[Mapping[str, float]] = {**OwnPairsConfig.AT_LEAST, "desirable_share": 0.0}
 
     desirable_share: float = option(1.0, "Share of the chosen answers that are kept.")

@@ -11,7 +11,7 @@ from core.data.pair_columns import MARGIN
 from core.data.scored_pairs import IDS
 from core.data.sft import IGNORED
 from core.forward.batches import pad_rows
-from core.preference.collate import LABELS, ONE_LABEL
+from core.preference.collate import LABELS, row_numbers
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,7 @@ class ScoredPairCollator:
         margins = {}
         if MARGIN in rows[0]:
             margins = {MARGIN: torch.tensor([float(row[MARGIN]) for row in rows])}
-        labels = torch.tensor([ONE_LABEL] * len(rows))
-        return {"input_ids": ids, "attention_mask": mask, LABELS: labels, **margins}
+        return {"input_ids": ids, "attention_mask": mask, **row_numbers(rows), **margins}
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from core.data.labelled_steps import StepEncoder, with_both_kinds
 from core.losses.scoring import step_labels
 from core.models.scorers import STEP_HEAD
 from core.scoring.token_scores import TokenScoringTrainer
+from core.trainers.publish import PAPERS
 from core.trainers.setup import refuse
 from eval.errors import BadValue
 
@@ -33,16 +34,7 @@ class PRMTrainer(TokenScoringTrainer):
     head = STEP_HEAD
     _name = "PRM"
     _tag_names = ("prm",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Solving math word problems with process- and outcome-based feedback",
-        "id": "2211.14275",
-        "citation": """@misc{uesato2022solving,
-  title = {Solving math word problems with process- and outcome-based feedback},
-  author = {Jonathan Uesato and Nate Kushman and Ramana Kumar and Francis Song and others},
-  year = {2022},
-  eprint = {arXiv:2211.14275},
-}""",
-    }
+    _paper = PAPERS["PRM"]
 
     def __init__(
         self,

@@ -70,26 +70,17 @@ class ScoringTrainer(AnswerTrainer):
             )
         return scorer, own
 
-    def compute_loss(
-        self,
-        model: nn.Module,
-        inputs: dict[str, Tensor],
-        return_outputs: bool = False,
-        num_items_in_batch: Tensor | int | None = None,
-    ) -> Tensor:
-        """Return the loss of a micro-batch, see `step_loss`.
-
-        Raises:
-            BadValue: outputs are requested, or a score is not finite.
-        """
-        self.check_outputs(return_outputs)
+    def batch_terms(
+        self, model: nn.Module, inputs: dict[str, Tensor]
+    ) -> tuple[list[Term], Tensor | None]:
+        """Return the terms of the loss of a micro-batch, see `AnswerTrainer`."""
         with self.phases("forward"):
             scores = self.scores(model, inputs)
         self.check_scores(scores, inputs)
         terms = self.loss_terms(scores, inputs)
         seen = self.accelerator.reduce(inputs["attention_mask"].sum(), reduction="sum")
         self.count_tokens(cast(Tensor, seen).item())
-        return self.step_loss(terms, None, num_items_in_batch)
+        return terms, None
 
     def check_scores(self, scores: Tensor, inputs: Mapping[str, Tensor]) -> None:
         """Raise `BadValue` with the text of the first score that is not finite."""

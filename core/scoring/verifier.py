@@ -1,14 +1,11 @@
 """Verifiers, arXiv 2110.14168: a value at each token of a solution, of whether it is right."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import torch
-from datasets import Dataset, IterableDataset
 from torch import Tensor, nn
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from core.configs.verifier import VerifierConfig
 from core.data.best_fit import Data
@@ -21,6 +18,7 @@ from core.losses.scoring import token_value
 from core.models.scorers import VALUE_HEAD
 from core.preference.collate import LABELS
 from core.scoring.token_scores import TokenScoringTrainer
+from core.trainers.publish import PAPERS
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
@@ -39,42 +37,23 @@ class VerifierTrainer(TokenScoringTrainer):
     head = VALUE_HEAD
     _name = "Verifier"
     _tag_names = ("verifier",)
-    _paper = {  # noqa: RUF012 - a constant of the class
-        "title": "Training Verifiers to Solve Math Word Problems",
-        "id": "2110.14168",
-        "citation": """@misc{cobbe2021training,
-  title = {Training Verifiers to Solve Math Word Problems},
-  author = {Karl Cobbe and Vineet Kosaraju and Mohammad Bavarian and Mark Chen and others},
-  year = {2021},
-  eprint = {arXiv:2110.14168},
-}""",
-    }
+    _paper = PAPERS["Verifier"]
 
-    def __init__(
+    def load(
         self,
         model: str | PreTrainedModel,
-        args: VerifierConfig | None = None,
-        data_collator: Callable[..., dict[str, Tensor]] | None = None,
-        train_dataset: Dataset | IterableDataset | None = None,
-        eval_dataset: Data | dict[str, Data] | None = None,
-        processing_class: PreTrainedTokenizerBase | None = None,
-        callbacks: list[TrainerCallback] | None = None,
-        optimizers: tuple[Optimizer | None, LambdaLR | None] = (None, None),
-        peft_config: "PeftConfig | None" = None,
-    ):
-        super().__init__(
-            model,
-            args,
-            data_collator=data_collator,
-            train_dataset=train_dataset,
-            eval_dataset=eval_dataset,
-            processing_class=processing_class,
-            callbacks=callbacks,
-            optimizers=optimizers,
-            peft_config=peft_config,
-        )
+        tokenizer: PreTrainedTokenizerBase | None,
+        peft_config: "PeftConfig | None",
+    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """Return the model with its head, and the tokenizer, see `ScoringTrainer`.
+
+        Raises:
+            BadValue: its embeddings are not its unembedding, which `lm_coef` reads.
+        """
+        scorer, scorer_tokenizer = super().load(model, tokenizer, peft_config)
         if self.args.lm_coef:
-            unembedding(cast(nn.Module, self.model))  # raises if there is none
+            unembedding(scorer)
+        return scorer, scorer_tokenizer
 
     @classmethod
     def encoder(

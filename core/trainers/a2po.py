@@ -19,20 +19,9 @@ from core.losses.policy import PolicyLoss
 from core.losses.regression import implicit_rewards, squared_regression
 from core.trainers.grpo import GRPOTrainer
 from core.trainers.prompts import Rows
+from core.trainers.publish import PAPERS
 
 COLUMN = "optimal_value"
-REGRESSION = {
-    "title": "Accelerating RL for LLM Reasoning with Optimal Advantage Regression",
-    "id": "2505.20686",
-    "citation": """@misc{brantley2025accelerating,
-  title = {Accelerating {RL} for {LLM} Reasoning with Optimal Advantage Regression},
-  author = {Kiant{\\'e} Brantley and Mingyu Chen and Zhaolin Gao and Jason D. Lee and Wen Sun and
-            Wenhao Zhan and Xuezhou Zhang},
-  year = {2025},
-  eprint = {2505.20686},
-  archivePrefix = {arXiv},
-}""",
-}
 
 
 class A2POTrainer(GRPOTrainer):
@@ -47,7 +36,7 @@ class A2POTrainer(GRPOTrainer):
     settings = A2POConfig
     _name = "A2PO"
     _tag_names = ("a2po",)
-    _paper = REGRESSION
+    _paper = PAPERS["A2PO"]
 
     def set_up(self) -> None:
         """Log no statistics of ratios, which the loss has none of.

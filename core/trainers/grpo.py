@@ -44,7 +44,7 @@ from core.trainers.attributes import GRPOAttributes
 from core.trainers.comparison import ComparingTrainer
 from core.trainers.entropy_bonus import EntropyBonus
 from core.trainers.prompts import Rows
-from core.trainers.publish import DEEPSEEKMATH, DataArguments
+from core.trainers.publish import PAPERS, DataArguments
 from core.trainers.setup import (
     check_launch,
     check_streams,
@@ -119,7 +119,7 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
     settings: type[GRPOConfig] = GRPOConfig
     _name = "GRPO"
     _tag_names = ("grpo",)
-    _paper = DEEPSEEKMATH
+    _paper = PAPERS["GRPO"]
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         if args.sync_ref_model:
             refuse_adapters(self.policy(), "sync_ref_model=True")
             self.move_reference(args.ref_model_mixup_alpha, args.ref_model_sync_steps)
-        self.prepare_engine(str(self.policy().config.name_or_path))
+        self.prepare_engine()
         drift = () if ratio_is_one(args) else DRIFT
         self.logged = (*LOSS_TYPES[args.loss_type].logs, *drift)
         self.generation_config = self.expected_generation()

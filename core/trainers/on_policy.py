@@ -48,7 +48,6 @@ from core.forward.batches import (
     pad_rows,
     padded_width,
     take_selected,
-    token_batch,
     trained_mask,
 )
 from core.losses.advantages import correct_coefficient
@@ -70,6 +69,7 @@ class OnPolicyTrainer(SamplingTrainer):
     micro-batches.
     """
 
+    has_verdicts = True  # whether rewards say which completions are correct
     rewards: list[RewardFunction]
     reward_weights: Any  # Any: a property of TRL's attributes, which takes any numbers
 
@@ -151,6 +151,8 @@ class OnPolicyTrainer(SamplingTrainer):
 
     def right(self, scored: Scored) -> Tensor:
         """Return 1 for correct completions, 0 for wrong and NaN for unscored ones (N,)."""
+        if not self.has_verdicts:
+            return torch.full_like(scored.rewards[:, 0], torch.nan)
         names, weights = [f.name for f in self.rewards], self.reward_weights.to(self.args.device)
         return right_answers(scored.rewards, weights, names, self.args.selection_reward)
 
@@ -272,13 +274,15 @@ class OnPolicyTrainer(SamplingTrainer):
 
     def tensors(self, generated: Generated) -> Batch:
         """Return token ids and masks of a rollout, on this process's device."""
-        pad, multiple = pad_token_id(self.tokenizer), self.args.padding
-        batch = token_batch(generated.prompt_ids, generated.completion_ids, pad, multiple)
+        batch, device = super().tensors(generated), self.args.device
         if generated.trained is not None:
-            batch["tool_mask"] = pad_rows(generated.trained, 1, multiple=multiple)[0]
+            trained, _ = pad_rows(generated.trained, 1, multiple=self.args.padding)
+            batch["tool_mask"] = trained.to(device)
         if generated.support is not None:
-            batch["support"] = as_tensor(generated.support, batch["completion_ids"].size(1))
+            width = batch["completion_ids"].size(1)
+            batch["support"] = as_tensor(generated.support, width).to(device)
         if self.args.mask_truncated_completions:
-            complete = ~torch.tensor(generated.are_truncated([*self.eos_token_ids, pad]))
+            ends = [*self.eos_token_ids, pad_token_id(self.tokenizer)]
+            complete = ~torch.tensor(generated.are_truncated(ends), device=device)
             batch["completion_mask"] = batch["completion_mask"] * complete.unsqueeze(1)
-        return {key: tensor.to(self.args.device) for key, tensor in batch.items()}
+        return batch

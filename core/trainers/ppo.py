@@ -23,20 +23,9 @@ from core.shards.adapters import has_adapters
 from core.shards.sharding import gather_weights
 from core.trainers.grpo import GRPOTrainer
 from core.trainers.prompts import Rows
+from core.trainers.publish import PAPERS
 from core.trainers.resume import ProcessState
 from eval.errors import BadValue
-
-PROXIMAL = {
-    "title": "Proximal Policy Optimization Algorithms",
-    "id": "1707.06347",
-    "citation": """@misc{schulman2017proximal,
-  title = {{Proximal Policy Optimization} Algorithms},
-  author = {John Schulman and Filip Wolski and Prafulla Dhariwal and Alec Radford and Oleg Klimov},
-  year = {2017},
-  eprint = {1707.06347},
-  archivePrefix = {arXiv},
-}""",
-}
 
 
 class PPOTrainer(GRPOTrainer):
@@ -51,7 +40,7 @@ class PPOTrainer(GRPOTrainer):
     settings = PPOConfig
     _name = "PPO"
     _tag_names = ("ppo",)
-    _paper = PROXIMAL
+    _paper = PAPERS["PPO"]
 
     def set_up(self) -> None:
         """Make the value model.

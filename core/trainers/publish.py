@@ -1,5 +1,6 @@
 """The model card in a trainer's output folder, and uploads to the Hugging Face hub."""
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -27,21 +28,12 @@ from core.data.best_fit import Data
 from core.errors import HubError
 from eval.errors import error_line
 
-TEMPLATE = Path(__file__).parent / "templates" / "model_card.md"
+FOLDER = Path(__file__).parent
+TEMPLATE = FOLDER / "templates" / "model_card.md"
+# Papers of methods by the `_name` of their trainer.
+PAPERS: Mapping[str, Mapping[str, str]] = tomllib.loads((FOLDER / "papers.toml").read_text("utf-8"))
 ON_CARD = ("model_name", "dataset_name", "tags")
 LIBRARIES = ("transformers", "torch", "datasets", "tokenizers")
-DEEPSEEKMATH = {
-    "title": "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
-    "id": "2402.03300",
-    "citation": """@misc{shao2024deepseekmath,
-  title = {{DeepSeekMath}: Pushing the Limits of Mathematical Reasoning in Open Language Models},
-  author = {Zhihong Shao and Peiyi Wang and Qihao Zhu and Runxin Xu and Junxiao Song and
-            Mingchuan Zhang and Y. K. Li and Y. Wu and Daya Guo},
-  year = {2024},
-  eprint = {2402.03300},
-  archivePrefix = {arXiv},
-}""",
-}
 
 logger = logging.get_logger(__name__)
 

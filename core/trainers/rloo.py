@@ -8,21 +8,7 @@ from core.configs.rloo import RLOOConfig
 from core.losses.advantages import group_spread
 from core.losses.estimators import Scored, rewards_with_kl
 from core.trainers.grpo import GRPOTrainer
-
-BACK_TO_BASICS = {
-    "title": "Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human "
-    "Feedback in LLMs",
-    "id": "2402.14740",
-    "citation": """@inproceedings{ahmadian2024back,
-  title = {{Back to Basics}: Revisiting {REINFORCE}-Style Optimization for Learning from Human
-           Feedback in {LLMs}},
-  author = {Arash Ahmadian and Chris Cremer and Matthias Gall{\\'e} and Marzieh Fadaee and
-            Julia Kreutzer and Olivier Pietquin and Ahmet {\\"U}st{\\"u}n and Sara Hooker},
-  year = {2024},
-  eprint = {2402.14740},
-  archivePrefix = {arXiv},
-}""",
-}
+from core.trainers.publish import PAPERS
 
 
 class RLOOTrainer(GRPOTrainer):
@@ -37,7 +23,7 @@ class RLOOTrainer(GRPOTrainer):
     settings = RLOOConfig
     _name = "RLOO"
     _tag_names = ("rloo",)
-    _paper = BACK_TO_BASICS
+    _paper = PAPERS["RLOO"]
 
     def scores(self, scored: Scored) -> Metrics:
         """Return the metrics of rewards without KL, less `frac_reward_zero_std`.

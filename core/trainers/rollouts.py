@@ -19,7 +19,7 @@ from core.explain.health import HealthCallback
 from core.explain.plan_callback import BatchPlanCallback
 from core.forward.batches import Batch, Parts, shuffle_rows, split_rows, trained_mask, trim
 from core.forward.micro_pieces import pieces, take, with_counts
-from core.losses.aggregate import average_counts
+from core.losses.aggregate import Scale, average_counts
 from core.losses.loss_statistics import Statistic
 from core.trainers.prompts import PromptTrainer, Rows
 from core.trainers.publish import TrainerArguments
@@ -76,6 +76,17 @@ class RolloutTrainer(PromptTrainer):
     def learns(self, inputs: Batch) -> Tensor:
         """Return a mask (B,) of the completions that may have a gradient."""
         return torch.ones(len(inputs["completion_ids"]), dtype=torch.bool)
+
+    def scale(self, inputs: Batch) -> Scale:
+        """Return the denominators of a micro-batch, see `Scale`."""
+        training = self.mode == "train"
+        return Scale(
+            rollout_tokens=inputs["num_items_in_batch"],
+            accumulation=self.current_gradient_accumulation_steps if training else 1,
+            micro_batches=self.args.rollout_parts if training else 1,
+            processes=self.accelerator.num_processes,
+            rows=inputs.get("rows"),
+        )
 
     def compare(self, batches: list[Batch]) -> None:
         """Add the log-probabilities of other policies to the micro-batches of a rollout."""

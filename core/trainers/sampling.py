@@ -11,6 +11,7 @@ from core.collect.completion_log import CompletionLog, report_completions
 from core.collect.generation import Generated, RolloutFunction, call_rollout, pad_token_id, sample
 from core.configs.rollout import RolloutConfig
 from core.data.best_fit import Data
+from core.forward.batches import Batch, token_batch
 from core.rewards.completions import Completion
 from core.rollout.engine import Engine
 from core.rollout.engines import make_engine, vllm_engine
@@ -54,8 +55,8 @@ class SamplingTrainer(RolloutTrainer):
     def check_generation(self) -> None:
         """Refuse a `generation_config` that differs from the settings; overridden by GRPO."""
 
-    def prepare_engine(self, name: str) -> None:
-        """Start vLLM with the named model if it samples; otherwise check the engine.
+    def prepare_engine(self) -> None:
+        """Start vLLM with the model if it samples; otherwise check the engine.
 
         Raises:
             BadValue: see `check_sampler`.
@@ -63,6 +64,7 @@ class SamplingTrainer(RolloutTrainer):
         """
         sampled = self.rollout_func is None
         self.check_sampler(sampled=sampled)
+        name = str(self.policy().config.name_or_path)
         self.vllm = vllm_engine(name, self.args) if self.args.use_vllm and sampled else None
         if sampled:
             self.engine(self.policy())
@@ -129,6 +131,12 @@ class SamplingTrainer(RolloutTrainer):
         start = before + self.accelerator.process_index * len(prompts)
         moment = (self.args.seed, self.mode, self.state.global_step, self._rollouts)
         return [seed_of(*moment, row, prompt) for row, prompt in enumerate(prompts, start)]
+
+    def tensors(self, generated: Generated) -> Batch:
+        """Return token ids and masks of a rollout, on this process's device."""
+        pad, multiple = pad_token_id(self.tokenizer), self.args.padding
+        batch = token_batch(generated.prompt_ids, generated.completion_ids, pad, multiple)
+        return {key: tensor.to(self.args.device) for key, tensor in batch.items()}
 
     def log_samples(self, rows: Rows, generated: Generated) -> None:
         """Add completions without rewards to the completion log."""

@@ -117,7 +117,7 @@ def test_steps_are_those_of_trl(matched, build, build_llama, measured):
     """Losses, gradients, delta, rewards and the weights after six steps with a running delta."""
     trainer = build(**({"embedding_func": embed} if matched else {}))
     model, reference = double(build_llama(seed=1)), double(build_llama())
-    theirs, logged = peer(model, reference, trainer.density_ratio), []
+    theirs, logged = peer(model, reference, trainer.matching.ratio), []
     order = [list(range(i, i + 4)) for i in (0, 4, 8)] * (STEPS // 3)
     for places in order:
         batch = trainer.data_collator([trainer.train_dataset[i] for i in places])
@@ -158,7 +158,7 @@ def test_one_loss_and_its_gradient(matched, build, build_llama, measured):
     loss = trainer.compute_loss(trainer.model, batch)
     loss.backward()
     model = double(build_llama(seed=1))
-    theirs = peer(model, double(build_llama()), trainer.density_ratio)
+    theirs = peer(model, double(build_llama()), trainer.matching.ratio)
     inputs = their_batch(batch)
     bad = [i for i in range(4) if not trainer.train_dataset[i]["label"]]
     if matched:

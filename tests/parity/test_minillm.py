@@ -19,6 +19,7 @@ from releases import class_of, parsed, stated, wheel
 from torch.nn import functional
 
 import core
+from core.distillation.log_ratio_returns import log_ratio_returns
 from core.forward.batches import token_batch
 from core.losses.divergence import kl
 
@@ -196,7 +197,7 @@ def test_the_advantages_of_tokens(gamma, normalised, models, tiny_tokenizer, tmp
     with doubles():
         theirs = other._compute_advantage(mask=None, **logps)
     powers = 1.0 if normalised or not gamma else gamma ** torch.arange(5).double()
-    found = trainer.returns(numbers, inputs) * powers
+    found = log_ratio_returns(numbers, inputs, trainer.args) * powers
     assert measured("advantages", difference(found, theirs)) < LIMIT
 
 

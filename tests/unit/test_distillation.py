@@ -12,7 +12,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 import core
 from core.collect.generation import Generated
-from core.distillation.iw_opd import surrogate, within_part
+from core.distillation.weighted_tokens import surrogate, within_part
 from core.forward import head, micro_pieces, two_heads
 from core.forward.batches import token_batch, trained_mask
 from core.forward.two_heads import Head, entropy_of, head_numbers, token_numbers

@@ -10,6 +10,7 @@ from grpo_runs import double, logs, weights
 from test_distillation import QUIET, SINGLE, by_hand, of_lengths, sums
 
 import core
+from core.distillation.log_ratio_returns import log_ratio_returns
 from core.forward import micro_pieces
 from core.losses.divergence import kl, mixture
 from core.losses.returns import later_rewards, mean_of_later_rewards
@@ -143,7 +144,7 @@ def test_returns_of_a_long_answer_are_finite_and_discount_from_their_token(norma
         numbers = torch.full((1, width, 5), 7.0)  # what stands at padding is not read
         numbers[..., 3] = torch.where(mask > 0, numbers[..., 2] + 1, 3e4)
         inputs = {"completion_mask": mask, "completion_ids": torch.zeros_like(mask)}
-        found = trainer.returns(numbers, inputs)
+        found = log_ratio_returns(numbers, inputs, trainer.args)
         kept = found[mask > 0]
         first, last = (1.0, 1.0) if normalised else (20.0, 1.0)
         assert kept.isfinite().all()
@@ -154,7 +155,7 @@ def test_returns_of_a_long_answer_are_finite_and_discount_from_their_token(norma
 def test_returns_have_no_gradient(make):
     numbers = torch.randn(2, 4, 5, requires_grad=True)
     inputs = {"completion_mask": torch.ones(2, 4), "completion_ids": torch.zeros(2, 4)}
-    assert not make(gamma=0.9).returns(numbers, inputs).requires_grad
+    assert not log_ratio_returns(numbers, inputs, make(gamma=0.9).args).requires_grad
 
 
 def test_rewards_are_compared_in_groups_beside_the_teacher(make):

@@ -72,8 +72,8 @@ def measured_at(batch, args, student, teacher):
             ids = torch.cat([prompt, rows["completion_ids"][i, :count]])[None]
             logits = model.eval()(ids).logits[0, len(prompt) - 1 : -1] / args.temperature
             pair.append(logits.log_softmax(-1))
-        _, apart, own = self_measure(*pair, batch["completion_ids"][i, :count], args).T
-        found.append(token_losses(apart[None], own[None], torch.ones(1, count), args)[0])
+        numbers = self_measure(*pair, batch["completion_ids"][i, :count], args)
+        found.append(token_losses(numbers[None], None, torch.ones(1, count), args)[0])
     return found
 
 
