@@ -6,8 +6,10 @@ Where the sources disagree, and what is not the paper's here:
   a training leaves of another skill.
 - The repository has a learning rate of 5e-7, the paper's appendix 1e-6.
 - The paper does not say that chosen answers become less likely; those who followed it do.
-- The comparison with PPO at equal divergence needs the reward over the divergence of both while
-  they train; what is measured here is the end of a training.
+- A comparison with PPO at equal divergence needs the reward over the divergence of both on the
+  same problems. Trainings on pairs hold out problems of pairs, which have right and wrong answers,
+  and those on prompts any problems: on a trial seed, in the world `choice`, DPO goes from 48 to
+  75 % and PPO from 38 to 71 % at a divergence of 0.32 nats.
 """
 
 from core.claims import Claim, Expected, Untestable, late, least, probability
@@ -86,7 +88,10 @@ PAPER = Paper(
         Claim(
             "reward-kl-frontier",
             "At an equal divergence DPO has at least the reward of PPO.",
-            Untestable("the divergence is measured after a training, not along it"),
+            Untestable(
+                "trainings on pairs and on prompts hold out other problems, so that neither their "
+                "rewards nor their divergences can be compared"
+            ),
         ),
     ),
 )
