@@ -16,6 +16,7 @@ from core.records.files import known_digest
 from core.records.record import Record, current, new_record, read_records, write_record
 from core.records.schema import place_of
 from core.settings.canonical import SHORT, canonical_text, digest_of
+from eval.terminal import say
 
 KIND = "simulations"
 PROJECT = ("core", "eval")  # whose files are a part of what is simulated
@@ -42,9 +43,16 @@ def recalled(paper: Paper) -> Paper:
 
 def record_simulations(paper: Paper) -> Record | None:
     """Write the record of a paper's simulations, once for the code of now; None if it has none."""
-    rows = [{**asked(side), "values": side.values(())} for side in simulations_of(recalled(paper))]
+    rows = [{**asked(side), "values": values_of(side)} for side in simulations_of(recalled(paper))]
     content = {"paper": paper.slug, "scale": "paper", KIND: rows}
     return write_record(new_record(KIND, **content)) if rows else None
+
+
+def values_of(side: Simulated) -> list[float]:
+    """Return what a simulation gives for each seed; one that is not recorded is announced."""
+    if not side.recorded:
+        say(f"{'timing' if side.timed else 'simulating'} {side}, {side.seeds} seeds")
+    return side.values(())
 
 
 def simulation_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
