@@ -23,6 +23,11 @@ def noisy_sum(question: str, seed: int, random: Random) -> str:  # noqa: ARG001 
     return str(random.choice([value for value in range(2 * LARGEST + 1) if value != right]))
 
 
+def right_sum(question: str, seed: int, random: Random) -> str:  # noqa: ARG001 - alike for all
+    """Return the sum."""
+    return str(sum_of(question))
+
+
 class Sums:
     """Two numbers after two letters that mean nothing: `kQ12+30=`; the answer is their sum."""
 
@@ -31,7 +36,8 @@ class Sums:
     max_tokens = 3
     test_problems = 512
     demonstrations: Mapping[str, Demonstrations] = {
-        "demonstrations": Demonstrations(16_384, noisy_sum)
+        "demonstrations": Demonstrations(16_384, noisy_sum),
+        "right": Demonstrations(16_384, right_sum),
     }
 
     def question(self, random: Random) -> str:
