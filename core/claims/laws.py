@@ -1,8 +1,8 @@
 """Sides that need no training: laws, which are exact, and simulations, which have seeds.
 
-Both name a function as `module:function`, which is called when the claim is judged, unless a record
-has what a simulation gave. The function must call the code that trains and scores, not a copy of
-that code.
+Both name a function as `module:function`. That of a law is called when the claim is judged; what a
+simulation gives is read from a record. The function must call the code that trains and scores, not
+a copy of that code.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from math import isnan
 from typing import Any, TypeVar, cast
 
 from core.claims.comparison import Comparison, Side
-from core.claims.needs import BadClaim, Kind, Runs
+from core.claims.needs import BadClaim, Kind, MissingMeasure, Runs
 
 S = TypeVar("S", Side, Comparison)
 
@@ -80,7 +80,7 @@ class Simulated(Side):
         call: The function with its arguments beside the seed.
         seeds: Their number; they count from 0.
         timed: Whether it measures time, so that it gives other values whenever it is called.
-        recorded: Values of an earlier call; empty to call the function.
+        recorded: What a record says that the function gave; empty if there is none.
     """
 
     call: Call
@@ -97,14 +97,22 @@ class Simulated(Side):
         return frozenset({"simulated"})
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """Return what the function gives for each seed from 0 to `seeds` - 1."""
+        """Return what a record says that the function gave for each seed.
+
+        Raises:
+            MissingMeasure: there is no record.
+        """
         del cases
-        if self.recorded:
-            return [*self.recorded]
-        simulate = self.call.find()
-        keywords = self.call.keywords
+        if not self.recorded:
+            raise MissingMeasure(f"no record of {self} (use --claims)")
+        return [*self.recorded]
+
+    def simulate(self) -> list[float]:
+        """Return what the function gives for each seed from 0 to `seeds` - 1."""
+        function, keywords = self.call.find(), self.call.keywords
         return as_numbers(
-            self, [simulate(*self.call.positional, seed=n, **keywords) for n in range(self.seeds)]
+            self,
+            [function(*self.call.positional, seed=n, **keywords) for n in range(self.seeds)],
         )
 
 
@@ -132,10 +140,7 @@ def simulations_in(side: Side) -> Iterator[Simulated]:
 
 
 def with_recorded(side: S, recorded: Callable[[Simulated], Sequence[float]]) -> S:
-    """Return a side or comparison whose simulations give what `recorded` returns of each.
-
-    A simulation of which it returns nothing is computed.
-    """
+    """Return a side or comparison whose simulations have what `recorded` returns of each."""
     if isinstance(side, Simulated):
         return replace(side, recorded=tuple(recorded(side)))
 

@@ -21,16 +21,14 @@ def run_order(order: Order) -> Outcome:
     """
     work = validate_order(order)
     with working_in_runs():
+        if order.looks:
+            record_simulations(order.paper)
         runs = run_work(work)
         return judge_runs(order, runs)
 
 
 def judge_runs(order: Order, runs: Runs) -> Outcome:
-    """Judge the claims of the paper on these runs, and write the record of the verdicts.
-
-    That of the paper's simulations, if it has some, is written before.
-    """
-    record_simulations(order.paper)
+    """Judge the claims of the paper on these runs, and write the record of the verdicts."""
     claims = verdicts_record(
         order.paper, order.scale, runs.records, order.looks, runs.tunings, runs.missed
     )

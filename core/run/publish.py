@@ -25,6 +25,7 @@ from core.run.check import regressions, sample_problems, verdict_problems, whole
 from core.run.paper_problems import module_problems
 from core.verdicts.history import ROOMS
 from core.verdicts.regrade import Regrader
+from core.verdicts.simulations import record_simulations
 from core.verdicts.verdict_records import at_other_settings, judge_again
 from eval.errors import ReproError, UnknownName
 
@@ -91,6 +92,7 @@ def publishable(slug: str, *, accept: bool) -> list[Record]:
     entry = find_entry(slug)
     paper = entry.load()
     record_reported(paper)
+    record_simulations(paper)
     judge_again(paper)
     records, problems = whole_records(slug)
     elsewhere = at_other_settings(records)

@@ -1,4 +1,4 @@
-"""Records of what simulations give, keyed by their settings and code, which claims read."""
+"""Records of what simulations give, by their settings and code, which claims read."""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,19 +23,17 @@ PROJECT = ("core", "eval")  # whose files are a part of what is simulated
 
 
 def recalled(paper: Paper) -> Paper:
-    """Return a paper whose simulations are those of its record, as far as their code is as then."""
+    """Return a paper whose simulations have what its record says, whatever their code was then."""
     if not simulations_of(paper):
         return paper
-    values = {
-        name_of(row): row["values"]
-        for record in simulation_records(read_records(paper.slug))
-        for row in record[KIND]
-    }
+    values = recorded_values(paper, code=False)
 
     def recall(claim: Claim) -> Claim:
         if not isinstance(claim.test, Comparison):
             return claim
-        test = with_recorded(claim.test, lambda side: values.get(name_of(asked(side)), ()))
+        test = with_recorded(
+            claim.test, lambda side: values.get(name_of(asked(side), code=False), ())
+        )
         return replace(claim, test=test)
 
     return replace(paper, claims=tuple(map(recall, paper.claims)))
@@ -43,16 +41,23 @@ def recalled(paper: Paper) -> Paper:
 
 def record_simulations(paper: Paper) -> Record | None:
     """Write the record of a paper's simulations, once for the code of now; None if it has none."""
-    rows = [{**asked(side), "values": values_of(side)} for side in simulations_of(recalled(paper))]
+    before = recorded_values(paper, code=True)
+    rows: list[dict[str, object]] = []
+    for side in simulations_of(paper):
+        row = asked(side)
+        values = before.get(name_of(row, code=True))
+        if values is None:
+            say(f"{'timing' if side.timed else 'simulating'} {side}, {side.seeds} seeds")
+            values = side.simulate()
+        rows.append({**row, "values": values})
     content = {"paper": paper.slug, "scale": "paper", KIND: rows}
     return write_record(new_record(KIND, **content)) if rows else None
 
 
-def values_of(side: Simulated) -> list[float]:
-    """Return what a simulation gives for each seed; one that is not recorded is announced."""
-    if not side.recorded:
-        say(f"{'timing' if side.timed else 'simulating'} {side}, {side.seeds} seeds")
-    return side.values(())
+def recorded_values(paper: Paper, *, code: bool) -> dict[str, list[float]]:
+    """Return what the record of a paper's simulations says that they gave, by `name_of`."""
+    records = simulation_records(read_records(paper.slug))
+    return {name_of(row, code=code): row["values"] for record in records for row in record[KIND]}
 
 
 def simulation_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
@@ -71,7 +76,7 @@ def simulation_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str
         if rows.keys() != sides.keys():
             yield f"{place_of(record)} has not the simulations of the claims: run `repro publish`"
         for name in rows.keys() & sides.keys():
-            if not (sides[name].timed or agree(sides[name].values(()), rows[name], NEAR)):
+            if not (sides[name].timed or agree(sides[name].simulate(), rows[name], NEAR)):
                 yield f"{place_of(record)}: {sides[name]} gives other values: run `repro publish`"
 
 
@@ -85,7 +90,7 @@ def simulations_of(paper: Paper) -> list[Simulated]:
     tests = [claim.test for claim in paper.claims if isinstance(claim.test, Comparison)]
     sides = [*(test.left for test in tests), *(test.right for test in tests)]
     found = [simulation for side in sides for simulation in simulations_in(side)]
-    return [*{name_of(asked(side)): side for side in found}.values()]
+    return [*{name_of(asked(side), code=False): side for side in found}.values()]
 
 
 def asked(side: Simulated) -> dict[str, object]:
@@ -103,7 +108,7 @@ def asked(side: Simulated) -> dict[str, object]:
     }
 
 
-def name_of(row: Mapping[str, object], *, code: bool = True) -> str:
+def name_of(row: Mapping[str, object], *, code: bool) -> str:
     """Return a text of the settings of a simulation, and of its code if asked for."""
     left_out = {"values"} if code else {"values", "code"}
     return canonical_text({name: value for name, value in row.items() if name not in left_out})

@@ -19,7 +19,7 @@ from core.records.verdict_row import VerdictRow
 from core.settings.canonical import SHORT, as_text, canonical, digest_of
 from core.verdicts.judge import judge
 from core.verdicts.plan_digests import plan_changes, plan_digests
-from core.verdicts.simulations import recalled, record_simulations
+from core.verdicts.simulations import recalled
 from eval.stats.seeds import LOOKS, Look
 
 ROUNDING = 1e-9  # of differences between floats that a law holds equal
@@ -102,11 +102,9 @@ def claim_digests(paper: Paper) -> dict[str, str]:
 def judge_again(paper: Paper) -> None:
     """Write a new record for each shown one whose runs, or their successors, give other verdicts.
 
-    The paper's simulations get a record before, see `record_simulations`.
     A record is left as it is if a run or a trial of it is missing, or if the plan of a claim has
     been changed since its runs, which `repro check` reports.
     """
-    record_simulations(paper)
     records = read_records(paper.slug)
     runs = {run["digest"]: cast(Record, run) for run in runs_of(records)}
     tunings = {tuning["digest"]: cast(Record, tuning) for tuning in tunings_of(records)}

@@ -4,6 +4,7 @@ import pytest
 
 from core.bench.large import VOCABULARY
 from core.bench.large_steps import (
+    CLAIMED,
     LONGEST,
     PAIRS,
     PROMPT,
@@ -67,7 +68,7 @@ def test_every_workload_has_a_trainer_and_a_requirement():
     assert {w.trainer for w in (*WORKLOADS.values(), *LARGE.values())} == set(OURS)
     assert all(workload.at_least > 1 for workload in WORKLOADS.values())
     benches = {workload.bench for workload in (*WORKLOADS.values(), *LARGE.values())}
-    assert benches < BENCHES.keys()
+    assert benches - {CLAIMED} < BENCHES.keys()
 
 
 @pytest.mark.parametrize("name", LARGE)

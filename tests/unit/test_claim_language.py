@@ -34,6 +34,7 @@ from core.claims import (
     spread,
     steps_to,
 )
+from core.claims.laws import Simulated, with_recorded
 from core.paper.registry import entries
 from core.run.paper_problems import given_benchmarks
 from core.settings.resolve import resolve
@@ -191,6 +192,8 @@ def test_sides_of_different_numbers_of_cases_are_refused():
 
 def test_a_simulation_gives_one_number_a_seed_and_is_judged_over_seeds():
     one = simulated("test_claim_language:double", 3.0, seeds=4)
+    assert "no record of double(3.0)" in judge_claim(Claim("c", "s", one > 1), {})["reason"]
+    one = with_recorded(one, Simulated.simulate)
     found = judge_claim(Claim("c", "s", one > 6.5), {})
     assert found["left"]["values"] == [6.0, 7.0, 8.0, 9.0]
     assert (found["seeds"], found["verdict"]) == ([0, 1, 2, 3], "undecided")

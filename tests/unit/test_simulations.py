@@ -71,12 +71,13 @@ def problems(paper):
 
 
 def test_what_is_recorded_is_judged_alike_and_not_simulated_again(paper):
-    computed = judge(paper, ())
-    assert {row["verdict"] for row in computed} == {"held"}
+    assert {row["verdict"] for row in without_runs(paper)} == {"undecided"}
+    assert not calls()  # judging simulates nothing
     record = record_simulations(paper)
+    computed = without_runs(paper)
+    assert {row["verdict"] for row in computed} == {"held"}
     assert [len(row["values"]) for row in record["simulations"]] == [6, 6, 4]
     calls().clear()
-    assert without_runs(paper) == computed
     assert judge(recalled(paper), ()) == computed
     assert record_simulations(paper) == record
     assert not calls()
@@ -98,17 +99,21 @@ def test_a_recorded_side_reads_as_the_same_claim(paper):
     }
 
 
-def test_a_side_that_the_record_has_not_is_simulated(paper):
+def test_a_side_that_the_record_has_not_is_undecided_until_it_is_recorded(paper):
     record_simulations(replace(paper, claims=CLAIMS[:1]))
     calls().clear()
-    without_runs(paper)
-    assert sorted(set(calls())) == [0, 1, 2, 3]  # those of WIDE
+    verdicts = {row["id"]: (row["verdict"], row["reason"]) for row in without_runs(paper)}
+    assert verdicts["near"][0] == "held"  # of the same simulations
+    assert verdicts["wide"] == ("undecided", "no record of size((4, 5)) (use --claims)")
+    assert not calls()
     assert problems(paper) == [
         f"{place} has not the simulations of the claims: run `repro publish`"
         for place in (f"bema/{record['digest']}.json" for record in read_records())
     ]
     (first,) = read_records()
+    calls().clear()
     assert record_simulations(paper)["supersedes"] == first["digest"]
+    assert calls() == [0, 1, 2, 3]  # those of WIDE alone
     assert not problems(paper)
 
 
@@ -159,14 +164,14 @@ def test_code_is_a_module_and_all_that_it_imports_from_its_project(tmp_path, mon
     sys.modules.pop("simulated_world", None)
 
 
-def test_a_record_of_other_code_is_not_read(paper, monkeypatch):
+def test_a_record_of_other_code_is_read_and_made_again(paper, monkeypatch):
     first = record_simulations(paper)
     monkeypatch.setattr("core.verdicts.simulations.code_of", lambda _: "other")
-    calls().clear()
-    without_runs(paper)
-    assert {*calls()} == {*range(6)}
+    assert {row["verdict"] for row in without_runs(paper)} == {"held"}
     assert not problems(paper)  # the values are as before
+    calls().clear()
     again = record_simulations(paper)
+    assert {*calls()} == {*range(6)}
     assert again["digest"] != first["digest"]
     assert {row["code"] for row in again["simulations"]} == {"other"}
 
