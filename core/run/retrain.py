@@ -32,10 +32,11 @@ CURVE = 0.25  # the most that the mean of a curve over its steps may differ, rel
 SMALL = 0.02  # and beside that
 SCORE = 5.0  # points that a score may differ
 AS_ASKED = (
-    *("config", "overrides", "data", "model", "start_model", "main", "size", "scale", "seed"),
+    *("config", "overrides", "data", "start_model", "main", "size", "scale", "seed"),
     *("paper", "arm", "kind", "train steps"),
 )
-OF_PROCESSOR = ("train weights", "train kernels")
+# The digest of a start that is not trained here is compared by `repro check`.
+OF_PROCESSOR = ("train weights", "train kernels", "model digest")
 NamedValue: TypeAlias = tuple[tuple[object, ...], float]  # a score
 # Metrics that older records lack: compared where recorded.
 ADDED = ("curves adapters/length_direction_correlation",)
@@ -196,7 +197,8 @@ def is_near(name: str, old: Any, new: Any) -> bool:  # Any: JSON of several type
         return are_near(values_of(old), values_of(new))
     if name == "data" and old and new and old["name"].startswith(PREPARED):
         return old["name"] == new["name"]  # a model answered, so rows differ with the processor
-    return name not in AS_ASKED or agree(old, new, EXACT)
+    is_asked = name in AS_ASKED or (name.startswith("model ") and name not in OF_PROCESSOR)
+    return not is_asked or agree(old, new, EXACT)
 
 
 def parts(record: Record) -> dict[str, object]:
@@ -204,10 +206,11 @@ def parts(record: Record) -> dict[str, object]:
     fields = {name: value for name, value in said(record).items() if name not in ANY}
     for name in ("start_scores", "scores", "sampling"):
         fields[name] = without(OF_CODE, fields[name])
-    del fields["curves"], fields["train"]
+    del fields["curves"], fields["train"], fields["model"]
+    begun = {f"model {name}": value for name, value in record["model"].items()}
     curves = {f"curves {name}": points for name, points in record["curves"].items()}
     trained = {f"train {name}": value for name, value in record["train"].items()}
-    return {**fields, **curves, **trained}
+    return {**fields, **begun, **curves, **trained}
 
 
 def without(names: Sequence[str], value: object) -> object:

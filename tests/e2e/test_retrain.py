@@ -206,3 +206,17 @@ def test_rows_that_a_model_made_may_differ_with_the_processor(record, name, is_o
     second["scores"] = [row | {"digest": "3" * 64} for row in second["scores"]]
     lines = list(differences(first, second))
     assert any(line.startswith("data is ") for line in lines) == is_other
+
+
+@pytest.mark.parametrize(("field", "is_other"), [("digest", False), ("parameters", True)])
+@pytest.mark.parametrize("rounds_an_answer", [False, True])
+def test_the_weights_of_a_start_may_differ_with_the_processor(
+    record, field, is_other, rounds_an_answer
+):
+    second = deepcopy(record)
+    second["model"][field] = 7
+    second["train"]["kernels"] = {"processor": "another"}
+    if rounds_an_answer:
+        second["scores"] = [row | {"digest": "3" * 64} for row in second["scores"]]
+    lines = [line for line in differences(record, second) if line.startswith("model ")]
+    assert bool(lines) == is_other
