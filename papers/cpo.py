@@ -10,7 +10,8 @@ Where the sources disagree, and what is not the paper's here:
 - Fine-tuning is the same likelihood of the same chosen answers alone.
 - Time and memory are those of the trainers here: processor seconds of a step of 8 pairs, and the
   peak memory of the whole process, for a random Llama of 20 million parameters. DPO's reference is
-  a second model in the process; computed beforehand it takes no part in a step.
+  a second model in the process. Computed beforehand it takes no part in a step, which is then no
+  dearer: `reports/speed.md` has 0.52 processor seconds for 32 pairs, and 0.50 for SimPO's loss.
 """
 
 from core.claims import Claim, Expected, Side, late, law, least, score, timed

@@ -212,7 +212,7 @@ def step_rates(
         timed_trainer(side, lambda: now(device), sampled),
         side.config,
         timer,
-        prompts=word_prompts(STEPS * load.prompts, load.prompt, load.shape.vocabulary),
+        rows={"prompt": word_prompts(STEPS * load.prompts, load.prompt, load.shape.vocabulary)},
         settings=settings(load, device, dtype),
         model=random_qwen(load.shape, tokenizer.eos_token_id, device, dtype),
         reward_funcs=reward,

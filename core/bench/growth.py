@@ -139,7 +139,7 @@ def step_time(trainer_class: TrainerClass, config_class: ConfigClass, shape: Sha
         trainer_class,
         config_class,
         timer,
-        prompts=prompts(shape),
+        rows={"prompt": prompts(shape)},
         settings={
             "use_cpu": True,
             "bf16": False,

@@ -121,7 +121,7 @@ def bench_large_steps(bench: str) -> list[Measure]:
 
 
 def cost(name: str, what: str, *, seed: int) -> float:
-    """Return what a step of a workload takes here, a measurement that claims read.
+    """Return the time or the memory of a step of one of our trainers, for claims to compare.
 
     Args:
         name: Name of the workload.
@@ -133,7 +133,7 @@ def cost(name: str, what: str, *, seed: int) -> float:
 
 @cache
 def costs(name: str, number: int) -> dict[str, float]:  # noqa: ARG001 - a measurement for each
-    """Return the seconds and the peak memory of a step of a workload here."""
+    """Measure the seconds and the peak memory of a step of one of our trainers."""
     return in_process(__name__, name, "ours")
 
 

@@ -1,17 +1,12 @@
-"""Tokens a second of fine-tuning on packed and on padded rows, a measurement that claims read."""
-# pyright: basic
-# (strictly, every call into datasets is partially unknown)
+"""Tokens a second of fine-tuning on packed and on padded rows, for claims to compare."""
 
 from itertools import pairwise
 from math import log
 from random import Random
-from tempfile import TemporaryDirectory
 
 import torch
-from datasets import Dataset
-from transformers import PrinterCallback
 
-from core.bench.step import QUIET, Timer
+from core.bench.step import Timer, train_on
 from core.configs.sft import SFTConfig
 from core.laws.packed_rows import PADDED
 from core.models.load import load_policy, load_tokenizer
@@ -42,24 +37,22 @@ def tokens_per_second(packing: str, rows: int, *, seed: int) -> float:
     ]
     documents = [draw.choices(range(len(tokenizer)), k=size) for size in sizes]
     packed = {} if packing == PADDED else {"packing": True, "packing_strategy": packing}
-    with TemporaryDirectory() as folder:
-        trainer = SFTTrainer(
-            model=load_policy(MODEL),
-            args=SFTConfig(
-                output_dir=folder,
-                max_steps=STEPS,
-                max_length=WIDTH,
-                per_device_train_batch_size=rows,
-                use_cpu=True,
-                bf16=False,
-                gradient_checkpointing=False,
-                **{**QUIET, **packed},
-            ),
-            train_dataset=Dataset.from_dict({"input_ids": documents}),
-            processing_class=tokenizer,
-        )
-        trainer.remove_callback(PrinterCallback)  # standard output is for results
-        trainer.add_callback(timer)
-        trainer.train()
+    trainer = train_on(
+        SFTTrainer,
+        SFTConfig,
+        timer,
+        rows={"input_ids": documents},
+        settings={
+            "max_steps": STEPS,
+            "max_length": WIDTH,
+            "per_device_train_batch_size": rows,
+            "use_cpu": True,
+            "bf16": False,
+            "gradient_checkpointing": False,
+            **packed,
+        },
+        model=load_policy(MODEL),
+        processing_class=tokenizer,
+    )
     counts = [row["num_tokens"] for row in trainer.state.log_history if "num_tokens" in row]
     return sum(b - a for a, b in pairwise(counts[:STEPS])) / sum(timer.seconds[1:])

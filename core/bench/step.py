@@ -128,29 +128,30 @@ def train_on(
     config_class: ConfigClass,
     timer: "Timer",
     *,
-    prompts: Sequence[str],
+    rows: Mapping[str, Sequence[object]],
     settings: Mapping[str, object],
     **keywords: object,
-) -> None:
-    """Train on prompts with a timer, one step by default.
+) -> Trainer:
+    """Train on rows with a timer, one step by default, and return the trainer.
 
     Args:
         trainer_class: Our trainer or TRL's.
         config_class: The configuration class of the trainer.
         timer: Receives the seconds of each step.
-        prompts: The training prompts.
+        rows: The columns of the training data.
         settings: Settings of the configuration.
         keywords: Further arguments of the trainer.
     """
     with TemporaryDirectory() as folder:
         trainer = trainer_class(
             args=config_class(**{"output_dir": folder, "max_steps": 1, **QUIET, **settings}),
-            train_dataset=Dataset.from_dict({"prompt": prompts}),
+            train_dataset=Dataset.from_dict({**rows}),
             **keywords,
         )
         trainer.remove_callback(PrinterCallback)  # standard output is for results
         trainer.add_callback(timer)
         trainer.train()
+    return trainer
 
 
 def spread(completion_ids: list[list[int]], **_: object) -> list[float]:

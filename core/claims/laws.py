@@ -1,8 +1,8 @@
 """Sides that need no training: laws, which are exact, and simulations, which have seeds.
 
-Both name a function as `module:function`. That of a law is called when the claim is judged; what a
-simulation gives is read from a record. The function must call the code that trains and scores, not
-a copy of that code.
+Both name a function as `module:function`. A law calls it when the claim is judged; the values of a
+simulation are computed beforehand and read from a record. The function must call the code that
+trains and scores, not a copy of that code.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -79,8 +79,8 @@ class Simulated(Side):
     Attributes:
         call: The function with its arguments beside the seed.
         seeds: Their number; they count from 0.
-        timed: Whether it measures time, so that it gives other values whenever it is called.
-        recorded: What a record says that the function gave; empty if there is none.
+        timed: Whether the function measures time or memory, which differ from call to call.
+        recorded: Values of an earlier computation, one for each seed; empty if none is stored.
     """
 
     call: Call
@@ -97,10 +97,10 @@ class Simulated(Side):
         return frozenset({"simulated"})
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """Return what a record says that the function gave for each seed.
+        """Return the recorded values, one for each seed.
 
         Raises:
-            MissingMeasure: there is no record.
+            MissingMeasure: no values are recorded.
         """
         del cases
         if not self.recorded:
@@ -108,12 +108,13 @@ class Simulated(Side):
         return [*self.recorded]
 
     def simulate(self) -> list[float]:
-        """Return what the function gives for each seed from 0 to `seeds` - 1."""
-        function, keywords = self.call.find(), self.call.keywords
-        return as_numbers(
-            self,
-            [function(*self.call.positional, seed=n, **keywords) for n in range(self.seeds)],
-        )
+        """Call the function with each seed from 0 to `seeds` - 1, and return its values."""
+        return [self.at(seed) for seed in range(self.seeds)]
+
+    def at(self, seed: int) -> float:
+        """Call the function with one seed, and return its value."""
+        value: float = self.call.find()(*self.call.positional, seed=seed, **self.call.keywords)
+        return as_numbers(self, [value])[0]
 
 
 def law(function: str, *arguments: object, **keywords: object) -> Law:
@@ -127,7 +128,7 @@ def simulated(function: str, *arguments: object, seeds: int, **keywords: object)
 
 
 def timed(function: str, *arguments: object, seeds: int, **keywords: object) -> Simulated:
-    """Return a side as `simulated` does, of a function that measures time."""
+    """Return a side as `simulated` does, of a function that measures time or memory."""
     return Simulated(Call(function, arguments, keywords), seeds, timed=True)
 
 
@@ -140,7 +141,7 @@ def simulations_in(side: Side) -> Iterator[Simulated]:
 
 
 def with_recorded(side: S, recorded: Callable[[Simulated], Sequence[float]]) -> S:
-    """Return a side or comparison whose simulations have what `recorded` returns of each."""
+    """Return a copy of a side or comparison whose simulations hold the values of `recorded`."""
     if isinstance(side, Simulated):
         return replace(side, recorded=tuple(recorded(side)))
 

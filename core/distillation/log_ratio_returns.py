@@ -11,10 +11,10 @@ from core.losses.divergence import kl
 from core.losses.returns import later_rewards, mean_of_later_rewards
 from core.shapes import BT
 
-LOGP, ENTROPY, OWN, OTHER, APART = range(5)  # columns of `numbers_of_both`
+LOGP, ENTROPY, OWN, OTHER, APART = range(5)  # columns of `numbers_at_kd_temperature`
 
 
-def numbers_of_both(
+def numbers_at_kd_temperature(
     logps: Tensor, teacher_logps: Tensor, tokens: Tensor, args: MiniLLMConfig
 ) -> Tensor:
     """Return five numbers of each token (N, 5) from both models' log-probabilities (N, V).
@@ -35,7 +35,7 @@ def log_ratio_returns(numbers: Tensor, inputs: Batch, args: MiniLLMConfig) -> BT
     """Return the returns of the rewards log T - log S of each token, without gradient.
 
     Args:
-        numbers: The numbers of `numbers_of_both` (B, T, 5).
+        numbers: The numbers of `numbers_at_kd_temperature` (B, T, 5).
         inputs: The batch.
         args: Settings of the trainer.
 

@@ -19,7 +19,7 @@ from core.distillation.log_ratio_returns import (
     ENTROPY,
     LOGP,
     log_ratio_returns,
-    numbers_of_both,
+    numbers_at_kd_temperature,
 )
 from core.distillation.minillm_config import MiniLLMConfig
 from core.distillation.taught_sampling import TaughtSamplingTrainer
@@ -93,7 +93,7 @@ class MiniLLMTrainer(DataLikelihoodTrainer, TaughtSamplingTrainer):
     def loss(self, model: nn.Module, inputs: Batch) -> Tensor:
         """Return the share of a piece in the loss of its micro-batch, and record its metrics."""
         with self.accelerator.autocast():
-            measure = partial(numbers_of_both, args=self.args)
+            measure = partial(numbers_at_kd_temperature, args=self.args)
             numbers = self.teacher.numbers(model, inputs, self.args.temperature, measure)
         advantages = inputs["advantages"].view(len(numbers), -1)
         if self.args.rkl_advantage:

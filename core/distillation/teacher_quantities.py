@@ -19,8 +19,8 @@ OWN, START, START_SAMPLES = "held_out", "start", "start_samples"  # sets of a fi
 TEACHER_SAMPLES = "teacher_samples"  # a set of the file of tokens alone
 UNLIKELY = 1e-3  # a probability
 # The columns of a file of tokens. Answers to a problem, and tokens of an answer, count from 0.
-PLACES = ("problem", "answer", "position", "token", "is_gone")
-NUMBERS = (
+PLACE_COLUMNS = ("problem", "answer", "position", "token", "is_gone")
+NUMBER_COLUMNS = (
     *("logp", "teacher_logp", "reverse_kl", "forward_kl"),
     *("entropy", "teacher_entropy", "unlikely_mass"),
 )
@@ -44,7 +44,7 @@ class Samples(NamedTuple):
 
 
 def numbers_of_both(logps: Tensor, teacher_logps: Tensor, tokens: Tensor) -> Tensor:
-    """Return the `NUMBERS` of each token (N, 7) from log-probabilities (N, V) of both models."""
+    """Return the `NUMBER_COLUMNS` (N, 7) of tokens from both models' log-probabilities (N, V)."""
     own, other = (x.gather(-1, tokens[:, None])[:, 0] for x in (logps, teacher_logps))
     divergences = kl(logps, teacher_logps), kl(teacher_logps, logps)
     entropies = entropy_of(logps), entropy_of(teacher_logps)
@@ -78,7 +78,7 @@ def token_columns(
         )
     ]
     columns = [*map(list, zip(*rows, strict=True)), *torch.cat(numbers).T.tolist()]
-    return dict(zip((*PLACES, *NUMBERS), columns, strict=True))
+    return dict(zip((*PLACE_COLUMNS, *NUMBER_COLUMNS), columns, strict=True))
 
 
 def answer_columns(tokens: Columns) -> dict[str, list[float]]:

@@ -1,8 +1,8 @@
 """A bandit whose best answer is rare in the reference, by the losses of the online trainers.
 
-Twenty answers have rewards from 0 to 4. The reference gives half of them, the best one among them,
-a chance of 0.1 % each. In each round one answer of the policy is compared with one of the reference
-by a Bradley-Terry judge, and Adam takes some steps on the loss of all pairs so far, the history of
+Twenty answers have rewards from 0 to 4. Half of them, including the best one, have a probability of
+0.1 % each under the reference. In each round a Bradley-Terry judge compares an answer of the policy
+with one of the reference, and Adam takes some steps on the loss of all pairs so far, the history of
 arXiv 2405.21046 algorithm 1. Many seeds are simulated together.
 """
 
@@ -44,7 +44,7 @@ def rounds(alpha: float, block: int, *, judged: bool = True) -> Tensor:
     optimizer = torch.optim.Adam([logits], lr=RATE)
     answers = torch.zeros(SEEDS, 0, dtype=torch.long)  # the policy's and the reference's in turn
     halves = torch.zeros(SEEDS, 0, dtype=torch.float64)
-    found = torch.full((SEEDS,), float(ROUNDS))
+    rounds_so_far = torch.full((SEEDS,), float(ROUNDS))
     for number in range(1, ROUNDS + 1):
         policies = torch.stack([logits.detach().softmax(1), start.softmax(1)], 1)
         pair = torch.multinomial(policies.flatten(0, 1), 1, generator=draw).view(SEEDS, 2)
@@ -61,8 +61,9 @@ def rounds(alpha: float, block: int, *, judged: bool = True) -> Tensor:
             ((losses + exploration(both, alpha)).sum() / number).backward()
             optimizer.step()
         is_found = logits.detach().softmax(1)[:, BEST] >= FOUND
-        found = torch.where(is_found & (found == ROUNDS), float(number), found)
-    return found
+        is_new = is_found & (rounds_so_far == ROUNDS)
+        rounds_so_far = torch.where(is_new, float(number), rounds_so_far)
+    return rounds_so_far
 
 
 def rounds_to_find(alpha: float, *, judged: bool = True, seed: int) -> float:

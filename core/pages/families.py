@@ -178,7 +178,7 @@ def judged_at(records: Sequence[Record], scale: str) -> ClaimsRecord | None:
 def verdicts_of(paper: Paper, records: Sequence[Record], scale: str) -> Sequence[VerdictRow]:
     """Return the newest verdicts at a scale, or those that need no run if there are none."""
     claims = judged_at(records, scale)
-    return claims["verdicts"] if claims else without_runs(paper)
+    return claims["verdicts"] if claims else without_runs(paper, records)
 
 
 def to_run(paper: Paper, records: Sequence[Record], scale: str) -> str:

@@ -25,6 +25,7 @@ from core.settings.canonical import as_text
 from core.settings.differences import remarks
 from core.settings.resolve import resolve
 from core.verdicts.controls import controls_of
+from core.verdicts.simulations import simulation_records
 from core.verdicts.verdict_records import without_runs
 from eval.tables import render
 from eval.tables.report import REPORT_FORMATS, Field, Link, Passage, Report, render_report
@@ -63,10 +64,11 @@ def make_report(
     all_claims = claims_of(records, scale)
     claims = [record for record in all_claims if not record["overrides"]] or all_claims
     elsewhere = [record for record in all_claims if record not in claims]
-    verdicts = claims[-1]["verdicts"] if claims else without_runs(paper)
+    verdicts = claims[-1]["verdicts"] if claims else without_runs(paper, records)
     own_verdicts = claims[-1].get("own_rates", []) if claims else []
     tunings = tunings_of(records, scale)
     used_records = [*runs, *tunings, *claims[-1:], *elsewhere, *controls_of(records, runs)]
+    used_records += simulation_records(records)
     return Report(
         title=paper.title,
         paper=paper.slug,

@@ -208,9 +208,10 @@ class ReportedRecord(AnyRecord):
 
 
 class SimulationRow(TypedDict):
-    """What a function gives for each seed from 0 to `seeds` - 1, with its arguments.
+    """A simulation: a function, its arguments, and its value for each seed from 0 to `seeds` - 1.
 
-    `code` is a digest of the source files that it is made of; empty for one that measures time.
+    `code` is a digest of the function's module and of all that it imports from the project; empty
+    for a measurement of time.
     """
 
     function: str
@@ -222,7 +223,7 @@ class SimulationRow(TypedDict):
 
 
 class SimulationsRecord(AnyRecord):
-    """What the simulations give that the claims of a paper read."""
+    """The simulations that the claims of a paper read."""
 
     simulations: list[SimulationRow]
 

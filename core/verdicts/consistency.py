@@ -26,7 +26,7 @@ from core.settings.canonical import digest_of
 from core.settings.run_settings import HELD_OUT, LIVE
 from core.stages.sources import model_folder, version_here
 from core.verdicts.plan_digests import REMEDY, plan_changes
-from core.verdicts.simulations import simulation_problems
+from core.verdicts.simulations import simulation_problems, with_simulations
 from core.verdicts.up_to_date import asked_problems, factor_of, tuning_problems
 from core.verdicts.verdict_records import at_other_settings, changed_claims, judged_runs
 from eval.errors import ReproError
@@ -56,6 +56,7 @@ def claims_problems(
 ) -> Iterator[tuple[ClaimsRecord, Iterator[str]]]:
     """Yield each shown record of verdicts with the lines on how its runs give others."""
     latest_records = latest(records)
+    paper = with_simulations(paper, records)
     for scale in sorted({record["scale"] for record in latest_records}):
         for claims in claims_of([*latest_records, *at_other_settings(records)], scale):
             yield claims, verdict_problems(paper, claims, records)

@@ -290,14 +290,15 @@ def power_reason(power: float, later: Sequence[Look]) -> str:
 
 
 def simulated_verdict(claim: Claim, test: Comparison) -> VerdictRow:
-    """Judge a claim by the record of its simulation, over the seeds that it names."""
+    """Judge a claim by the recorded values of its simulations, over their seeds."""
     try:
         seeds = range(len(test.values(())[0]))
     except MissingMeasure as error:
         return untested_verdict(claim, str(error.args[0]))
     verdict = seeds_verdict(claim, judge_conjunction(test, (), LEVEL), seeds)
     is_timed = any(side.timed for side in (*simulations_in(test.left), *simulations_in(test.right)))
-    verdict["reason"] = f"{'timed' if is_timed else 'simulated'} with {len(seeds)} seeds"
+    times = f"measured {len(seeds)} times on one machine"
+    verdict["reason"] = times if is_timed else f"simulated with {len(seeds)} seeds"
     return verdict
 
 

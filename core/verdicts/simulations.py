@@ -1,4 +1,4 @@
-"""Records of what simulations give, by their settings and code, which claims read."""
+"""Records of simulations: the values that claims read, with the settings and code of each."""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,65 +19,92 @@ from core.settings.canonical import SHORT, canonical_text, digest_of
 from eval.terminal import say
 
 KIND = "simulations"
-PROJECT = ("core", "eval")  # whose files are a part of what is simulated
+PROJECT = ("core", "eval")  # packages whose files count as code of a simulation
 
 
-def recalled(paper: Paper) -> Paper:
-    """Return a paper whose simulations have what its record says, whatever their code was then."""
+def with_simulations(paper: Paper, records: Iterable[Record]) -> Paper:
+    """Return a copy of a paper whose simulations hold their recorded values.
+
+    The code of a simulation may have changed since; `simulation_problems` compares the values.
+
+    Args:
+        paper: the paper.
+        records: records of the paper.
+    """
     if not simulations_of(paper):
         return paper
-    values = recorded_values(paper, code=False)
+    values = recorded_values(records, with_code=False)
 
-    def recall(claim: Claim) -> Claim:
+    def with_values(claim: Claim) -> Claim:
         if not isinstance(claim.test, Comparison):
             return claim
         test = with_recorded(
-            claim.test, lambda side: values.get(name_of(asked(side), code=False), ())
+            claim.test, lambda side: values.get(key_of(settings_of(side), with_code=False), ())
         )
         return replace(claim, test=test)
 
-    return replace(paper, claims=tuple(map(recall, paper.claims)))
+    return replace(paper, claims=tuple(map(with_values, paper.claims)))
 
 
-def record_simulations(paper: Paper) -> Record | None:
-    """Write the record of a paper's simulations, once for the code of now; None if it has none."""
-    before = recorded_values(paper, code=True)
-    rows: list[dict[str, object]] = []
-    for side in simulations_of(paper):
-        row = asked(side)
-        values = before.get(name_of(row, code=True))
-        if values is None:
-            say(f"{'timing' if side.timed else 'simulating'} {side}, {side.seeds} seeds")
-            values = side.simulate()
-        rows.append({**row, "values": values})
+def record_simulations(paper: Paper, *, force: bool = False) -> Record | None:
+    """Simulate and record all that a paper's claims read and no record holds for the present code.
+
+    Seed by seed all functions are called in turn, so that times are measured under one load.
+
+    Args:
+        paper: the paper.
+        force: whether recorded simulations are made again.
+
+    Returns:
+        The record, None if the paper has no simulations.
+    """
+    sides = {key_of(settings_of(side), with_code=True): side for side in simulations_of(paper)}
+    records = () if force else read_records(paper.slug)
+    values = recorded_values(records, with_code=True)
+    missing = {key: side for key, side in sides.items() if key not in values}
+    for side in missing.values():
+        say(f"{'timing' if side.timed else 'simulating'} {side}, {side.seeds} seeds")
+    values |= {key: [] for key in missing}
+    for seed in range(max((side.seeds for side in missing.values()), default=0)):
+        for key, side in missing.items():
+            if seed < side.seeds:
+                values[key].append(side.at(seed))
+    rows = [{**settings_of(side), "values": values[key]} for key, side in sides.items()]
     content = {"paper": paper.slug, "scale": "paper", KIND: rows}
     return write_record(new_record(KIND, **content)) if rows else None
 
 
-def recorded_values(paper: Paper, *, code: bool) -> dict[str, list[float]]:
-    """Return what the record of a paper's simulations says that they gave, by `name_of`."""
-    records = simulation_records(read_records(paper.slug))
-    return {name_of(row, code=code): row["values"] for record in records for row in record[KIND]}
+def recorded_values(records: Iterable[Record], *, with_code: bool) -> dict[str, list[float]]:
+    """Return the values of the recorded simulations, by `key_of`."""
+    rows = [row for record in simulation_records(records) for row in record[KIND]]
+    return {key_of(row, with_code=with_code): row["values"] for row in rows}
 
 
 def simulation_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
-    """Yield a line if a paper's simulations have no record, or give other values than it says.
+    """Compute a paper's simulations again, and yield a line for each that differs from its record.
+
+    A line is also yielded if the record is missing or holds other simulations. Measured times are
+    not compared.
 
     Args:
         paper: the paper.
-        records: all records of the paper; without any, none is missed.
+        records: all records of the paper; if there are none, none is missing.
     """
-    sides = {name_of(asked(side), code=False): side for side in simulations_of(paper)}
-    found = simulation_records(records)
-    if records and sides and not found:
+    sides = {key_of(settings_of(side), with_code=False): side for side in simulations_of(paper)}
+    current_records = simulation_records(records)
+    if records and sides and not current_records:
         yield f"{paper.slug}: no record of its simulations: run `repro publish`"
-    for record in found:
-        rows = {name_of(row, code=False): row["values"] for row in record[KIND]}
-        if rows.keys() != sides.keys():
-            yield f"{place_of(record)} has not the simulations of the claims: run `repro publish`"
-        for name in rows.keys() & sides.keys():
-            if not (sides[name].timed or agree(sides[name].simulate(), rows[name], NEAR)):
-                yield f"{place_of(record)}: {sides[name]} gives other values: run `repro publish`"
+    for record in current_records:
+        values = recorded_values([record], with_code=False)
+        if values.keys() != sides.keys():
+            yield (
+                f"{place_of(record)} holds other simulations than the claims read: "
+                "run `repro publish`"
+            )
+        for key in values.keys() & sides.keys():
+            side = sides[key]
+            if not (side.timed or agree(side.simulate(), values[key], NEAR)):
+                yield f"{place_of(record)}: {side} gives other values: run `repro publish`"
 
 
 def simulation_records(records: Iterable[Record]) -> list[Record]:
@@ -86,17 +113,18 @@ def simulation_records(records: Iterable[Record]) -> list[Record]:
 
 
 def simulations_of(paper: Paper) -> list[Simulated]:
-    """Return the simulations that the claims of a paper read, each of them once."""
+    """Return the different simulations that the claims of a paper read."""
     tests = [claim.test for claim in paper.claims if isinstance(claim.test, Comparison)]
     sides = [*(test.left for test in tests), *(test.right for test in tests)]
-    found = [simulation for side in sides for simulation in simulations_in(side)]
-    return [*{name_of(asked(side), code=False): side for side in found}.values()]
+    simulations = [simulation for side in sides for simulation in simulations_in(side)]
+    keys = [key_of(settings_of(simulation), with_code=False) for simulation in simulations]
+    return [*dict(zip(keys, simulations, strict=True)).values()]
 
 
-def asked(side: Simulated) -> dict[str, object]:
-    """Return what a record says of a simulation beside its values.
+def settings_of(side: Simulated) -> dict[str, object]:
+    """Return the fields of a recorded simulation other than its values.
 
-    One that measures time has no code: what was measured stays, whatever the code is now.
+    A measurement of time has no code: it stays valid when the code changes.
     """
     call = side.call
     return {
@@ -108,9 +136,9 @@ def asked(side: Simulated) -> dict[str, object]:
     }
 
 
-def name_of(row: Mapping[str, object], *, code: bool) -> str:
-    """Return a text of the settings of a simulation, and of its code if asked for."""
-    left_out = {"values"} if code else {"values", "code"}
+def key_of(row: Mapping[str, object], *, with_code: bool) -> str:
+    """Return a text that identifies a simulation by its settings, and by its code if asked for."""
+    left_out = {"values"} if with_code else {"values", "code"}
     return canonical_text({name: value for name, value in row.items() if name not in left_out})
 
 

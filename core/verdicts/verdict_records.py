@@ -19,7 +19,7 @@ from core.records.verdict_row import VerdictRow
 from core.settings.canonical import SHORT, as_text, canonical, digest_of
 from core.verdicts.judge import judge
 from core.verdicts.plan_digests import plan_changes, plan_digests
-from core.verdicts.simulations import recalled
+from core.verdicts.simulations import with_simulations
 from eval.stats.seeds import LOOKS, Look
 
 ROUNDING = 1e-9  # of differences between floats that a law holds equal
@@ -70,23 +70,26 @@ def judge_records(
     """Return the verdicts on the arms at their best learning rates, as `verdicts`.
 
     If trials chose another rate for an arm, `own_rates` has the verdicts on the arms at their own
-    rates beside them.
+    rates beside them. The paper holds the values of its simulations, see `with_simulations`.
     """
     best = [record for record in fair([*runs, *tunings]) if record["kind"] == "run"]
-    paper = recalled(paper)
     verdicts = {"verdicts": judge(paper, best, looks, missed)}
     if any(map(is_tuned, runs)):
         verdicts["own_rates"] = judge(paper, at_own_rates(runs), looks, missed)
     return verdicts
 
 
-def without_runs(paper: Paper) -> list[VerdictRow]:
+def without_runs(paper: Paper, records: Iterable[Record] = ()) -> list[VerdictRow]:
     """Return the verdicts on all claims without any run; claims that need runs stay undecided.
 
     Numbers of a law that are below `ROUNDING` are set to 0, so that they are the same on every
     machine.
+
+    Args:
+        paper: the paper.
+        records: of the paper, with the values of its simulations.
     """
-    verdicts = judge(recalled(paper), ())
+    verdicts = judge(with_simulations(paper, records), ())
     for verdict in verdicts:
         for name in ("effect", "low", "high"):
             if (number := verdict[name]) is not None and abs(number) < ROUNDING:
@@ -106,6 +109,7 @@ def judge_again(paper: Paper) -> None:
     been changed since its runs, which `repro check` reports.
     """
     records = read_records(paper.slug)
+    paper = with_simulations(paper, records)
     runs = {run["digest"]: cast(Record, run) for run in runs_of(records)}
     tunings = {tuning["digest"]: cast(Record, tuning) for tuning in tunings_of(records)}
     newer = {

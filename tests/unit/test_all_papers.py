@@ -18,6 +18,7 @@ from core.families.worlds import WORLDS
 from core.pages.printed import passages, printed_table
 from core.pages.render import render_outcome
 from core.paper.registry import entries
+from core.records.record import read_records
 from core.run.order import run_order
 from core.run.paper_problems import module_problems
 from core.run.plan import make_plan
@@ -102,7 +103,7 @@ def test_its_printed_tables_hold_every_printed_number_in_every_format(entry):
 
 def test_its_claims_without_runs_have_verdicts_and_the_others_say_what_they_need(entry):
     paper = entry.load()
-    verdicts = without_runs(paper)
+    verdicts = without_runs(paper, read_records(paper.slug))
     assert [verdict["id"] for verdict in verdicts] == [claim.slug for claim in paper.claims]
     for claim, verdict in zip(paper.claims, verdicts, strict=True):
         if isinstance(claim.test, Untestable):

@@ -11,18 +11,22 @@ import pytest
 
 from core.bench import packed_speed
 from core.bench.step import Timer
-from core.claims import Claim, deviation, least, simulated
+from core.claims import Claim, deviation, least, simulated, timed
 from core.claims.laws import simulations_in, with_recorded
+from core.laws import bandit
+from core.pages.report import report_files
 from core.paper.registry import find_paper
+from core.records.places import Shelf
 from core.records.record import read_records, write_record
+from core.run.publish import move, publish
 from core.settings.canonical import as_text
 from core.verdicts.judge import judge
 from core.verdicts.simulations import (
     code_of,
-    recalled,
     record_simulations,
     simulation_problems,
     simulations_of,
+    with_simulations,
 )
 from core.verdicts.verdict_records import claim_digests, without_runs
 
@@ -66,19 +70,19 @@ def paper(tmp_path, monkeypatch):
 
 
 def problems(paper):
-    """What the check says of the paper's simulations."""
+    """Return the lines of the check on the paper's simulations."""
     return [*simulation_problems(paper, read_records())]
 
 
 def test_what_is_recorded_is_judged_alike_and_not_simulated_again(paper):
-    assert {row["verdict"] for row in without_runs(paper)} == {"undecided"}
+    assert {row["verdict"] for row in without_runs(paper, read_records())} == {"undecided"}
     assert not calls()  # judging simulates nothing
     record = record_simulations(paper)
-    computed = without_runs(paper)
+    computed = without_runs(paper, read_records())
     assert {row["verdict"] for row in computed} == {"held"}
     assert [len(row["values"]) for row in record["simulations"]] == [6, 6, 4]
     calls().clear()
-    assert judge(recalled(paper), ()) == computed
+    assert judge(with_simulations(paper, read_records()), ()) == computed
     assert record_simulations(paper) == record
     assert not calls()
     assert not problems(paper)
@@ -88,7 +92,7 @@ def test_what_is_recorded_is_judged_alike_and_not_simulated_again(paper):
 def test_a_recorded_side_reads_as_the_same_claim(paper):
     before = claim_digests(paper), as_text(paper)
     record_simulations(paper)
-    now = recalled(paper)
+    now = with_simulations(paper, read_records())
     assert (claim_digests(now), as_text(now)) == before
     assert [str(claim.test) for claim in now.claims] == [str(claim.test) for claim in CLAIMS]
     sides = {str(side): side.recorded for side in simulations_of(now)}
@@ -102,12 +106,14 @@ def test_a_recorded_side_reads_as_the_same_claim(paper):
 def test_a_side_that_the_record_has_not_is_undecided_until_it_is_recorded(paper):
     record_simulations(replace(paper, claims=CLAIMS[:1]))
     calls().clear()
-    verdicts = {row["id"]: (row["verdict"], row["reason"]) for row in without_runs(paper)}
+    verdicts = {
+        row["id"]: (row["verdict"], row["reason"]) for row in without_runs(paper, read_records())
+    }
     assert verdicts["near"][0] == "held"  # of the same simulations
     assert verdicts["wide"] == ("undecided", "no record of size((4, 5)) (use --claims)")
     assert not calls()
     assert problems(paper) == [
-        f"{place} has not the simulations of the claims: run `repro publish`"
+        f"{place} holds other simulations than the claims read: run `repro publish`"
         for place in (f"bema/{record['digest']}.json" for record in read_records())
     ]
     (first,) = read_records()
@@ -132,7 +138,7 @@ def test_no_record_is_a_problem_where_others_are(paper):
         "bema: no record of its simulations: run `repro publish`"
     ]
     assert record_simulations(replace(paper, claims=())) is None
-    assert recalled(find_paper("dapo")) is find_paper("dapo")
+    assert with_simulations(find_paper("dapo"), ()) is find_paper("dapo")
 
 
 def test_code_is_a_module_and_all_that_it_imports_from_its_project(tmp_path, monkeypatch):
@@ -167,7 +173,7 @@ def test_code_is_a_module_and_all_that_it_imports_from_its_project(tmp_path, mon
 def test_a_record_of_other_code_is_read_and_made_again(paper, monkeypatch):
     first = record_simulations(paper)
     monkeypatch.setattr("core.verdicts.simulations.code_of", lambda _: "other")
-    assert {row["verdict"] for row in without_runs(paper)} == {"held"}
+    assert {row["verdict"] for row in without_runs(paper, read_records())} == {"held"}
     assert not problems(paper)  # the values are as before
     calls().clear()
     again = record_simulations(paper)
@@ -187,3 +193,63 @@ def test_tokens_a_second_count_no_padding(packing, tokens, monkeypatch):
     monkeypatch.setattr(packed_speed, "SIGMA", 0.0)  # documents of 61 tokens
     monkeypatch.setattr(packed_speed, "Timer", lambda: Timer(partial(next, count())))
     assert packed_speed.tokens_per_second(packing, 2, seed=0) == tokens
+
+
+def test_times_are_measured_seed_by_seed_in_turn(paper):
+    sides = [timed(NOISE, mean, seeds=3) for mean in (0.0, 5.0)]
+    record = record_simulations(
+        replace(paper, claims=(Claim("faster", "One is faster.", sides[0] < sides[1]),))
+    )
+    assert calls() == [0, 0, 1, 1, 2, 2]
+    assert [row["code"] for row in record["simulations"]] == ["", ""]
+    assert [row["values"] for row in record["simulations"]] == [side.simulate() for side in sides]
+
+
+def test_recorded_simulations_are_made_again_by_force(paper):
+    record_simulations(paper)
+    calls().clear()
+    record_simulations(paper)
+    assert not calls()
+    record_simulations(paper, force=True)
+    assert len(calls()) == 16
+
+
+def test_a_measured_claim_says_so_and_is_not_measured_again_by_the_check(paper):
+    sides = [timed(NOISE, mean, seeds=5) for mean in (0.0, 5.0)]
+    paper = replace(paper, claims=(Claim("faster", "One is faster.", sides[0] < sides[1]),))
+    record_simulations(paper)
+    calls().clear()
+    (verdict,) = without_runs(paper, read_records())
+    assert verdict["reason"] == "measured 5 times on one machine"
+    assert not problems(paper)
+    assert not calls()
+
+
+def test_published_verdicts_read_the_published_record_alone(paper):
+    record_simulations(paper)  # in runs/
+    published = read_records(paper.slug, Shelf.PUBLISHED)
+    assert {row["verdict"] for row in without_runs(paper, published)} == {"undecided"}
+    move(read_records())
+    published = read_records(paper.slug, Shelf.PUBLISHED)
+    assert {row["verdict"] for row in without_runs(paper, published)} == {"held"}
+
+
+def test_publishing_records_and_the_page_names_the_record(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    monkeypatch.setattr(bandit, "ROUNDS", 3)
+    bandit.rounds.cache_clear()
+    publish(("xpo",))
+    published = read_records("xpo", Shelf.PUBLISHED)
+    (record,) = (r for r in published if r["kind"] == "simulations")
+    assert [row["values"] for row in record["simulations"]] == [[3.0] * 20] * 2  # none is found
+    page = report_files(find_paper("xpo"), published, "cpu", tmp_path)["report.md"]
+    assert f"{record['digest']}.json" in page
+    line = find_line(page, "XPO finds it sooner")
+    assert line.startswith("| undecided ")  # all values are equal
+    assert line.endswith("20 |")
+    bandit.rounds.cache_clear()
+
+
+def find_line(page, text):
+    """Return the line of a page that holds a text."""
+    return next(line for line in page.splitlines() if text in line)
