@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from core.distillation.teacher_quantities import (
-    NUMBERS,
+    NUMBER_COLUMNS,
     OWN,
     START,
     START_SAMPLES,
@@ -135,7 +135,7 @@ def test_numbers_of_tokens_are_those_of_a_forward_pass(models):
             (s.exp() * (t.exp() < UNLIKELY)).sum(-1),
             strict=True,
         )
-    for name, expected in zip(NUMBERS, torch.tensor(rows).T, strict=True):
+    for name, expected in zip(NUMBER_COLUMNS, torch.tensor(rows).T, strict=True):
         assert tokens[name] == pytest.approx(expected.tolist(), abs=1e-5, rel=1e-5), name
     bounds = {
         **dict.fromkeys(("logp", "teacher_logp"), (-torch.inf, 0)),
