@@ -12,7 +12,7 @@ Where the sources disagree, and what is not the paper's here:
   peak memory of the whole process, for a random Llama of 20 million parameters. DPO's reference is
   a second model in the process. Computed beforehand it takes no part in a step, which is then no
   dearer: `reports/speed.md` has 0.52 processor seconds for 32 pairs, and 0.50 for SimPO's loss.
-- Four measurements of the memory decide nothing: CPO takes 0.14 GB less [0.03, 0.24] in a first set
+- Four measurements of the memory decide little: CPO takes 0.14 GB less [0.03, 0.24] in a first set
   of four, and 0.13 [-0.15, 0.42] in a second. Peaks scatter by up to 0.3 GB, so there are 16.
 """
 
