@@ -38,6 +38,8 @@ MEAN, ESTIMATE = (
 )
 NLL = probability("nll")
 EACH_STEP = {"average_update_freq": 1}
+WITHOUT_AVERAGES = {"weights": "live", "average_update_freq": None}
+SAME_TRAINING = {"same_as": "bema"}
 
 
 def at_cpu(**changes: object) -> dict[str, object]:
@@ -72,10 +74,10 @@ PAPER = Paper(
     benchmarks=("gsm8k",),
     arms={
         "bema": {"at": {"cpu": EACH_STEP, "gpu": EACH_STEP}},
-        "ema": at_cpu(weights="ema", **EACH_STEP),
-        "live": at_cpu(weights="live"),
+        "ema": SAME_TRAINING | at_cpu(weights="ema", **EACH_STEP),
+        "live": SAME_TRAINING | at_cpu(weights="live", **EACH_STEP),
         "bema-best": at_cpu(learning_rate=1e-3, **EACH_STEP),
-        "linear-decay": at_cpu(weights="live", lr_scheduler_type="linear", learning_rate=3e-3),
+        "linear-decay": at_cpu(learning_rate=3e-3, lr_scheduler_type="linear", **WITHOUT_AVERAGES),
     },
     profiles={
         "cpu": {
