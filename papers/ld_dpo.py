@@ -8,8 +8,8 @@ Where the sources disagree, and what is not the paper's here:
   four of five: they teach length and nothing else, so that quality has little to lose.
 - Whether to end the shorter answer is decided at its last token, which both answers of a pair
   share in place and alpha does not touch: that, not the tail, is where length is learnt here.
-- Tests are answered about as well as before, but on prompts that have pairs every arm loses 4 to 5
-  points while it lengthens, also DPO: the claims are unhealthy here and say nothing of the paper.
+- Held-out prompts are some that have pairs of the start, which answers 30 % of them rightly and
+  20 % of all. On these every arm loses 3 to 5 points, also DPO, and on the benchmark none.
 - No table was at hand but the range in the abstract.
 """
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from core.claims.comparison import Comparison
 from core.claims.curves import HELD_OUT_ACCURACY, late
 from core.claims.measures import Measure, missing
-from core.claims.needs import Record, Runs, Stand
+from core.claims.needs import PREPARED, Record, Runs, Stand
 from core.claims.outcomes import how_of
 
 BelowGate: TypeAlias = Literal["inert", "unhealthy"]
@@ -26,6 +26,9 @@ class AccuracyChange(Measure):
     A run without that curve has the mean of its scores, and a run without either 100 times the mean
     reward: the first point, and the mean of the last third. An accuracy that begins below `DROP`
     cannot fall by it, so the next of these that can is read in its place.
+
+    If a preparation made the rows, the scores come first: held-out problems are then those that the
+    answers of the start have chosen, and any other policy is right less often on them.
     """
 
     def __str__(self) -> str:
@@ -54,20 +57,23 @@ class AccuracyChange(Measure):
 def accuracies(record: Record, arm: str) -> list[tuple[float, float]]:
     """Return the accuracies before training and at the end of it that a record has, in percent.
 
-    That on held-out problems is the first, then the mean of the scores and 100 times the reward.
+    They are in the order in which they count, see `AccuracyChange`.
 
     Raises:
         MissingMeasure: the record has none of them.
     """
-    ends = (
-        ends_of(record, arm, HELD_OUT_ACCURACY),
-        scores_before_and_after(record),
-        ends_of(record, arm, REWARD, 100.0),
-    )
+    held_out, scores = ends_of(record, arm, HELD_OUT_ACCURACY), scores_before_and_after(record)
+    of_problems = (scores, held_out) if has_chosen_problems(record) else (held_out, scores)
+    ends = (*of_problems, ends_of(record, arm, REWARD, 100.0))
     if measured := [pair for pair in ends if pair is not None]:
         return measured
     content = f"curve {HELD_OUT_ACCURACY!r}, score or reward to compare with its start"
     raise missing(record, arm, content)
+
+
+def has_chosen_problems(record: Record) -> bool:
+    """Return whether a preparation made the rows of a run, held-out ones too."""
+    return PREPARED in record.get("data", {}).get("name", "")
 
 
 def ends_of(

@@ -10,6 +10,7 @@ from eval.json_lines import JsonFields
 Record: TypeAlias = JsonFields  # of any kind
 Runs: TypeAlias = Mapping[str, Record]  # the records of one seed, by arm
 Kind: TypeAlias = Literal["runs", "simulated", "exact"]
+PREPARED = "prepared:"  # before the name of a preparation, in place of that of a model or data set
 
 
 class BadClaim(ReproError, ValueError):

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from core.claims.needs import PREPARED
 from core.families.regimes import ONE_RATE, SAME
-from core.paper.page import PREPARED
 
 Settings = Mapping[str, object]
 COMMON: Settings = {

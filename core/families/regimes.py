@@ -23,7 +23,7 @@ after four rollouts, and nothing is left to learn from.
 
 from collections.abc import Mapping
 
-from core.paper.page import PREPARED
+from core.claims.needs import PREPARED
 from core.rewards import Accuracy
 
 ROLLOUTS, COMPLETIONS = 36, 128

@@ -10,7 +10,6 @@ from eval.names import check_name, check_slug
 
 Reward: TypeAlias = Callable[..., list[float | None]]
 TRL = "trl"  # stands for a paper: what TRL's paper index sets for the other one
-PREPARED = "prepared:"  # before the name of a preparation, in place of a model's name
 # What an arm may say besides the settings that it changes.
 AT, ONLY_AT, SAME_AS, FAMILY, PER_SEED = "at", "only_at", "same_as", "family", "per_seed"
 APART = 1_000_000  # between the seeds of the preparations of one seed

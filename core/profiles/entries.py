@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from core.paper.page import AT, FAMILY, PER_SEED, PREPARED
+from core.claims.needs import PREPARED
+from core.paper.page import AT, FAMILY, PER_SEED
 from core.profiles.trainings import Settings, Training
 
 SCALE = "cpu"

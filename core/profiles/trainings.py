@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from core.claims.needs import PREPARED
 from core.paper import Reward
-from core.paper.page import PREPARED
 from core.rewards import Accuracy, Flipped, LengthWithin, Scaled
 
 Settings = Mapping[str, object]

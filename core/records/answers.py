@@ -6,8 +6,8 @@ other orders, while sampled tokens, graded answers and verdicts do not.
 
 from typing import TypeAlias, cast
 
+from core.claims.needs import PREPARED
 from core.models.builds import TRAINED_HERE
-from core.paper.page import PREPARED
 from core.records.agreement import agree
 from core.settings.canonical import SHORT, digest_of
 from eval.json_lines import JsonFields

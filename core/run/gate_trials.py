@@ -13,12 +13,12 @@ from core.run.units import run_in_processes, trial_units
 from core.run.work import Work
 from core.settings.resolve import at_factor
 from core.stages.chain import Chain
-from core.stages.record import unscored_record
+from core.stages.record import trial_record
 from core.verdicts.verdict_rows import ON_TRIAL_SEED
 from eval.errors import ReproError
 from eval.terminal import say
 
-SCORED = ("score", "samples")  # what a trial has not
+SCORED = ("score", "samples")  # what a trial need not have
 
 
 class MissedGates(ReproError):
@@ -79,13 +79,13 @@ def run_gate_trials(
     ]
     units = trial_units(work.order, chains)
     force = not run_in_processes(work.order, [units], chains) and work.order.force
-    return {chain.resolved.arm: unscored_record(chain, force=force) for chain in chains}
+    return {chain.resolved.arm: trial_record(chain, force=force) for chain in chains}
 
 
 def missed_gates(claim: Claim, records: Mapping[str, Record]) -> str:
     """Return by which numbers a claim misses its gates on the trial seed; empty if it passes.
 
-    Gates that read scores are left to the judged runs, as trials are not scored.
+    Gates that name scores are left to the judged runs, as most trials are not scored.
     """
     gates = [gate for gate in claim.gates if not reads_scores(gate)]
     try:

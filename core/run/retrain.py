@@ -9,8 +9,8 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, cast
 
+from core.claims.needs import PREPARED
 from core.paper import Paper
-from core.paper.page import PREPARED
 from core.paper.registry import Entry
 from core.records.agreement import EXACT, agree
 from core.records.answers import ANY, NEAR, answers, said

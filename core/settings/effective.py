@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import cast
 
+from core.claims.needs import PREPARED
 from core.configs.idle import effective_fields
-from core.paper.page import PREPARED
 from core.settings.canonical import canonical
 from core.settings.layers import NO_SETTINGS
 from core.settings.own_trainer import trainer_key

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
+from core.claims.needs import PREPARED
 from core.data.data_set import DataSet
 from core.data.prompts import PROMPT
 from core.data.sources import File, read_rows
 from core.paper import Paper
-from core.paper.page import PREPARED
 from core.settings.bounds import check_held_out
 from core.settings.effective import effective
 from core.settings.layers import COMMAND_LINE

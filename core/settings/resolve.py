@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
 
+from core.claims.needs import PREPARED
 from core.data.data_set import ANSWER, DataSet
 from core.families import pocket, regimes
 from core.families.table import find_family
 from core.paper import Paper
 from core.paper.overrides import field_types
-from core.paper.page import PREPARED
 from core.settings.bounds import check_value
 from core.settings.canonical import as_text
 from core.settings.layers import (

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from core.claims.needs import PREPARED
 from core.configs.base import BaseConfig
 from core.data.data_set import DataSet
 from core.data.sets import find_sets
@@ -13,7 +14,6 @@ from core.families.family import Family
 from core.families.table import find_family
 from core.families.worlds import World, world_of_regime
 from core.paper import Paper
-from core.paper.page import PREPARED
 from core.paper.registry import lineage
 from core.settings.layers import COMMAND_LINE, PROFILE, REGIME, Sourced
 from core.settings.run_settings import RUN_FIELDS, RunSettings

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from core.claims import START
+from core.claims.needs import PREPARED
 from core.families.family import KL_ON_BENCHMARK, KL_TO_START, SEEN
 from core.families.worlds import POCKET
 from core.models.builds import build_of, is_trained_here
-from core.paper.page import PREPARED
 from core.settings.resolve import resolve
 from core.settings.resolved import Resolved
 from core.settings.run_settings import LARGEST_SEED, LIVE, RunSettings

@@ -7,6 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import cast
 
+from core.claims.gates import has_chosen_problems
 from core.records.files import copy_atomic
 from core.records.form_splits import form_splits
 from core.records.pair_files import pairs_digest, read_pairs
@@ -149,18 +150,26 @@ def run_trial(chain: Chain, *, force: bool = False) -> Outputs:
     return train_policy(chain, force=force)
 
 
-def unscored_record(chain: Chain, *, force: bool = False) -> Record:
-    """Train a trial and measure its probabilities; return a record without scores, not written."""
-    trained = run_trial(chain, force=force)
+def trial_record(chain: Chain, *, force: bool = False) -> Record:
+    """Train a trial and measure its probabilities; return a record, which is not written.
+
+    It has scores only if its health is read on them, see `AccuracyChange`.
+    """
+    trained, before, after = run_trial(chain, force=force), Scored(), Scored()
+    data = {"data": chain.train.data.run()} if chain.train else {}
+    if has_chosen_problems(data):
+        after = evaluate(chain.evaluations(chain.policy), force=force)
+        before = score_start(chain)
     return {
         **request_of(chain.resolved),
         "digest": "(trial)",
         "seed": chain.seed,
+        **data,
         "train": {"steps": trained["steps"]},
         "curves": trained["curves"],
         "probabilities": measure(chain, force=force),
-        "start_scores": [],
-        "scores": [],
+        "start_scores": before.scores,
+        "scores": after.scores,
         "sampling": {},
     }
 

@@ -5,11 +5,11 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from core.claims.needs import PREPARED
 from core.data.data_set import DataSet
 from core.models.builds import untrained_seed
 from core.models.folders import check_model
 from core.models.packaged import PACKAGED, packaged_version
-from core.paper.page import PREPARED
 from core.records.files import folder_files, known_digest
 from core.settings.canonical import digest_of
 from core.settings.run_settings import RunSettings

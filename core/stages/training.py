@@ -13,6 +13,7 @@ from datasets import Dataset  # pyright: ignore[reportMissingTypeStubs] - it shi
 from transformers import PrinterCallback, TrainerCallback
 from transformers.utils import logging
 
+from core.claims.needs import PREPARED
 from core.collect.reward_calls import reward_note
 from core.configs.base import BaseConfig
 from core.configs.script import ModelConfig
@@ -22,7 +23,6 @@ from core.errors import RewardError
 from core.explain.jsonl import JsonlCallback, read_log
 from core.families.family import Training
 from core.models.load import ADAPTERS, load_tokenizer
-from core.paper.page import PREPARED
 from core.records.files import folder_files
 from core.records.notes import read_note, write_note
 from core.records.places import MODEL, MODELS

@@ -9,7 +9,10 @@ from core.records.record import read_records
 from core.run.gate_trials import MissedGates
 from core.run.order import run_order
 from core.run.request import Order
+from core.settings.resolve import resolve
 from core.settings.run_settings import TRIAL_SEED
+from core.stages.chain import Chain
+from core.stages.record import trial_record
 from core.verdicts.verdict_records import changed_claims
 from papers.deepseekmath_grpo import PAPER
 
@@ -67,3 +70,26 @@ def test_nothing_runs_if_no_claim_passes_its_gates(order):
         run_order(order(IDLE))
     assert raised.value.exit_code == 1
     assert [record for record in read_records(PAPER.slug) if record["kind"] == "run"] == []
+
+
+def test_a_trial_has_scores_only_where_a_preparation_made_its_rows(root, settings):
+    del root
+    sampled = {"num_prompts": 6, "num_generations": 2, "least_reward": 0.0}
+    paper = replace(
+        PAPER,
+        claims=(),
+        benchmarks=("gsm8k",),
+        preparations={"accepted": {"family": "rejection-sampling", **sampled}},
+        arms={
+            "own": {"family": "sft", "data": "prepared:accepted"},
+            "plain": {"family": "sft", "data": "pocket-worked"},
+        },
+    )
+    shared = (settings[0], "max_steps=1", "eval_limit=4", "heldout_problems=2")
+    chains = {arm: Chain(resolve(paper, arm=arm, arguments=shared), 1000) for arm in paper.arms}
+    own, plain = (trial_record(chain) for chain in chains.values())
+    assert own["data"]["name"] == "prepared:accepted"
+    assert [row["mirrors"] for row in (*own["start_scores"], *own["scores"])] == ["gsm8k"] * 2
+    assert plain["start_scores"] == plain["scores"] == []
+    assert all(record["curves"] for record in (own, plain))
+    assert read_records(PAPER.slug) == []

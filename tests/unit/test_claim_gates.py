@@ -41,15 +41,19 @@ STEADY = [[step, 40.0 + (step > 6)] for step in range(10)]
 LATE_DIP = [*STEADY[:-1], [9, 39.0]]
 
 
-def run(arm, seed, reward, clip=0.02, held=STEADY):
+def run(arm, seed, reward, clip=0.02, held=STEADY, scores=(), data="pocket"):
+    """Return a run; `scores` are those of the start and of the policy on GSM8K, if given."""
+    row = {"mirrors": "gsm8k", "metric": "top1"}
+    start_scores, end_scores = ([{**row, "value": value}] for value in scores or (0.0, 0.0))
     curves = {"reward": [[0, 0.1], [9, reward]], CLIP: [[0, 0.0], [9, clip]], HELD: held}
     return {
         "digest": f"{arm}{seed}",
         "arm": arm,
         "seed": seed,
+        "data": {"name": data},
         "curves": {name: points for name, points in curves.items() if points},
-        "scores": [],
-        "start_scores": [],
+        "scores": end_scores if scores else [],
+        "start_scores": start_scores if scores else [],
         "sampling": {},
     }
 
@@ -120,6 +124,19 @@ def test_an_arm_that_the_claim_says_breaks_is_left_out():
     assert verdict(broken, healthy=("method",))[0] == "held"
     assert verdict(broken, healthy=("plain",))[0] == "unhealthy"
     assert verdict(broken, healthy=())[0] == "held"
+
+
+@pytest.mark.parametrize("data", ["pocket", "prepared:pairs", "pocket+prepared:pairs"])
+def test_scores_tell_health_where_a_preparation_chose_the_held_out_problems(data):
+    """Where the held-out curve falls and the score does not, and the other way round."""
+    better = {"scores": (40.0, 42.0)}
+    for fall, after in ((9.0, 39.0), (0.0, 38.0)):
+        plain = {"held": fallen(fall), "scores": (40.0, after), "data": data}
+        word, reason = verdict(runs([better] * 3, [plain] * 3))
+        falls = after < 39.0 if "prepared" in data else fall > 0
+        assert word == ("unhealthy" if falls else "held"), reason
+    unscored = {"held": fallen(9.0), "data": data}
+    assert verdict(runs(plain=[unscored] * 3))[0] == "unhealthy"
 
 
 def test_swapped_arms_have_the_same_gates_and_do_not_hold():
