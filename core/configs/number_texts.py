@@ -56,10 +56,10 @@ def whole_or_real(value: float, kinds: tuple[object, ...], place: str) -> int | 
     """Return a number, as an integer if the field holds integers alone.
 
     Raises:
-        BadValue: the number is NaN, or no integer; the message begins with `place`.
+        BadValue: the field holds integers and the number is none; the message begins with `place`.
     """
-    if isnan(value) or (float not in kinds and not value.is_integer()):
-        raise BadValue(f"{place}, got {'NaN' if isnan(value) else 'a fraction'}")
+    if float not in kinds and not value.is_integer():
+        raise BadValue(f"{place}, got a fraction")
     return value if float in kinds else int(value)
 
 

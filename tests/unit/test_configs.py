@@ -111,7 +111,7 @@ ONE_COMPLETION = {"num_generations": 1, "advantage_estimator": "to_go", "beta": 
         ),
         ({"report_to": "wandbb"}, "report_to='wandbb': expected one of none, all, "),
         ({"epsilon": -0.1}, "epsilon=-0.1: expected at least 0"),
-        ({"beta": float("nan")}, "beta=nan: expected float, got NaN"),
+        ({"beta": float("nan")}, "beta=nan: expected at least 0"),
         ({"max_completion_length": None}, "max_completion_length=None: expected at least 1"),
         ({"num_generations": None}, "num_generations=None: expected at least 1"),
         ({"max_completion_length": 0}, "max_completion_length=0: expected at least 1"),

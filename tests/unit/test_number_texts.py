@@ -80,7 +80,7 @@ def test_a_switch_takes_its_value_as_text(text, value):
     ("name", "value", "words"),
     [
         ("mask_truncated_completions", "maybe", "expected bool, got a text that is neither"),
-        ("beta", float("nan"), "expected float, got NaN"),
+        ("beta", float("nan"), "expected at least 0"),
         ("reward_weights", [1.0, float("nan")], "got NaN"),
         ("reward_weights", 1.0, "got a single number"),
         ("epsilon", [0.2], "expected float, got a list"),
