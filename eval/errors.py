@@ -29,16 +29,28 @@ class UnknownName(ReproError, LookupError):
 
     def __init__(self, kind: str, name: str, allowed: Iterable[str], command: str | None = None):
         names = sorted(allowed)
-        near = get_close_matches(name, names, n=3)
+        near = nearest_names(name, names)
         if near:
             hint = f"did you mean {' or '.join(near)}?"
         elif len(names) <= MAX_LISTED:
             hint = f"known: {', '.join(names)}"
         else:
-            nearest = get_close_matches(name, names, n=3, cutoff=0.0)
+            nearest = nearest_names(name, names, cutoff=0.0)
             hint = f"the nearest of {len(names)} are {', '.join(nearest)}"
         listing = f" (`{command}` lists all)" if command else ""
         super().__init__(f"no {kind} {name!r}: {hint}{listing}")
+
+
+def nearest_names(name: str, names: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """Return up to three of the names that are similar to a name regardless of case.
+
+    A hyphen and an underscore count as equal, too.
+    """
+    by_key: dict[str, list[str]] = {}
+    for candidate in names:
+        by_key.setdefault(candidate.casefold().replace("_", "-"), []).append(candidate)
+    keys = get_close_matches(name.casefold().replace("_", "-"), by_key, n=3, cutoff=cutoff)
+    return [candidate for key in keys for candidate in by_key[key]][:3]
 
 
 class BadValue(ReproError, ValueError):

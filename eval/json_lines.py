@@ -59,12 +59,26 @@ def json_object(line: str, where: str) -> JsonObject:
         DamagedFile: the line is not a JSON object; the message begins with `where`.
     """
     try:
-        row: object = json.loads(line)
+        row: object = json.loads(line, object_pairs_hook=distinct_fields)
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{where}: not JSON ({error}), expected a JSON object") from None
     if not isinstance(row, dict):
         raise DamagedFile(f"{where}: no JSON object but {line.strip()[:SHOWN]!r}")
     return cast(JsonObject, row)
+
+
+def distinct_fields(fields: list[tuple[str, Any]]) -> JsonObject:  # Any: JSON values
+    """Return the fields of a JSON object as a dictionary.
+
+    Raises:
+        ValueError: two fields have the same name.
+    """
+    row = dict(fields)
+    if len(row) < len(fields):
+        names = [name for name, _ in fields]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"field {twice!r} occurs twice")
+    return row
 
 
 def answer_text(value: object, where: str) -> str:

@@ -82,7 +82,14 @@ def tokenize_prompts(
 def encode_prompts(
     tokenizer: Tokenizer, prompts: list[Completion], template: Mapping[str, object]
 ) -> list[list[int]]:
-    """Return token ids of prompts, see `tokenize_prompts`; each prompt is encoded."""
+    """Return token ids of prompts, see `tokenize_prompts`; each prompt is encoded.
+
+    Raises:
+        BadValue: a prompt is neither a text nor messages.
+    """
+    for prompt in prompts:
+        if not isinstance(prompt, str | list | tuple):
+            raise BadValue(f"a prompt is {prompt!r:.60}: expected a text or a list of messages")
     if not is_conversation(prompts[0]):
         return tokenizer(text=prompts)["input_ids"]
     return apply_template(

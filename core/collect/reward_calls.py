@@ -2,7 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -25,6 +26,7 @@ UncheckedReward: TypeAlias = Callable[..., object]  # whose output `read_values`
 Part = TypeVar("Part")
 Step = tuple[int, float]  # (offset just after the step in the text, its reward)
 Value = float | None | list[Step]
+UNORDERED = (Mapping, Set)  # what has no order, or other things than its values in it
 SHORT = 60  # characters of a prompt in an error
 RAISED = "raised this on"
 # Keywords of every reward function: those with a value per completion, and those without.
@@ -267,12 +269,14 @@ def read_values(f: RewardFunction, samples: Samples, output: object) -> list[Val
         RewardError: the output is no list of numbers with one value per sample.
     """
     try:
-        values = list(cast(Iterable[object], output))
+        values = None if isinstance(output, UNORDERED) else list(cast(Iterable[object], output))
     except TypeError:
+        values = None
+    if values is None:
         raise RewardError(
             f"reward {f.name!r} returned {type(output).__name__}: expected a list of "
             f"{len(samples)} numbers or None, one per completion"
-        ) from None
+        )
     if len(values) != len(samples):
         where = f"; {samples.describe(len(values))} has none" if len(values) < len(samples) else ""
         raise RewardError(
@@ -297,16 +301,25 @@ def read_number(f: RewardFunction, samples: Samples, i: int, value: object) -> f
     Raises:
         RewardError: the value is not finite or no number.
     """
-    item: Callable[[], object] | None = getattr(value, "item", None)  # of numpy or torch
-    plain = value if item is None else item()
-    if plain is None or (isinstance(plain, Real | Decimal) and math.isnan(plain)):
+    plain = plain_value(value)
+    if plain is None or plain != plain:  # None or NaN
         return None
-    if isinstance(plain, Real | Decimal) and math.isfinite(plain):
-        return float(plain)
+    with suppress(OverflowError):  # a huge integer
+        if isinstance(plain, Real | Decimal) and math.isfinite(plain):
+            return float(plain)
     raise RewardError(
-        f"reward {f.name!r} returned {plain!r} for {samples.describe(i)}: expected a finite "
-        "number, or None where it does not apply"
+        f"reward {f.name!r} returned {plain!r:.{SHORT}} for {samples.describe(i)}: expected a "
+        "finite number, or None where it does not apply"
     )
+
+
+def plain_value(value: object) -> object:
+    """Return the only item of a tensor or array, the text of a larger one; else the value."""
+    item: Callable[[], object] | None = getattr(value, "item", None)  # of numpy or torch
+    try:
+        return value if item is None else item()
+    except (ValueError, RuntimeError):  # it has several items
+        return f"{value}"
 
 
 def outcome_reward(value: Value) -> float:

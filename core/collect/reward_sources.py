@@ -76,12 +76,20 @@ def reward_function(
     tokenizer: PreTrainedTokenizerBase | None,
     args: RolloutConfig,
 ) -> RewardFunction:
-    """Return one reward as a function, named after itself or its model."""
+    """Return one reward as a function, named after itself or its model.
+
+    Raises:
+        BadValue: it is neither a function nor a model nor the name of one.
+    """
     is_name = isinstance(source, str)
     if isinstance(source, str):
         keywords = {"trust_remote_code": args.trust_remote_code, **load_keywords(args)}
         source = reward_model(source, keywords)
     if not isinstance(source, nn.Module):
+        if not callable(source):
+            raise BadValue(
+                f"reward_funcs has {source!r:.60}: expected a function, a model or its name"
+            )
         return RewardFunction.of(source)
     config = cast(PretrainedConfig, source.config)
     name = str(config.name_or_path)

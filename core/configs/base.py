@@ -5,16 +5,18 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import cache
+from inspect import signature
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, get_args
 
 from transformers.training_args import TrainingArguments
 
+from core.configs.former_fields import FORMER_FIELDS
 from core.configs.number_texts import convert_numbers
 from core.configs.processes import asks_for_shards, join_on_cpu
 from core.option import option
 from core.paper.overrides import field_types
-from eval.errors import BadValue
+from eval.errors import BadValue, UnknownName
 
 if TYPE_CHECKING:  # it imports torch
     from transformers.trainer_pt_utils import AcceleratorConfig
@@ -32,6 +34,10 @@ class Parametrised(Protocol):
         ...
 
 
+class UnknownArgument(UnknownName, TypeError):
+    """A keyword argument that is no field; a TypeError, as for any unknown keyword of Python."""
+
+
 @dataclass
 class BaseConfig(TrainingArguments):
     """`TrainingArguments` with TRL's defaults; unsupported fields are refused, never ignored.
@@ -40,8 +46,9 @@ class BaseConfig(TrainingArguments):
     `ALIASES` are other values for one of the `CHOICES`.
 
     Raises:
+        UnknownArgument: there is no such field.
         BadValue: a field of `UNSUPPORTED` is not at its default, a value is not among its
-            `CHOICES`, or it is below its bound in `AT_LEAST`.
+            `CHOICES`, or it is below its bound in `AT_LEAST` or `COUNTS`.
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
@@ -49,6 +56,14 @@ class BaseConfig(TrainingArguments):
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {}
     ALIASES: ClassVar[Mapping[str, Mapping[object, object]]] = {}
     AT_LEAST: ClassVar[Mapping[str, float]] = {}
+    COUNTS: ClassVar[Mapping[str, float]] = {  # the same bounds, of every config
+        "learning_rate": 0.0,
+        "per_device_train_batch_size": 1,
+        "per_device_eval_batch_size": 1,
+        "gradient_accumulation_steps": 1,
+        "dataloader_num_workers": 0,
+        "seed": 0,
+    }
     # By the value of `semantics`, where there is such a field: the defaults that are other ones.
     SEMANTICS: ClassVar[Mapping[str, Mapping[str, object]]] = {}
     PAPERS_HAVE: ClassVar[Mapping[str, object]] = {}  # of fields that scripts have otherwise
@@ -64,14 +79,28 @@ class BaseConfig(TrainingArguments):
 
     def __new__(cls, *args: object, **keywords: object):
         """Record which fields are given, also those at their defaults."""
-        for name in keywords.keys() & cls.REMOVED.keys():
-            raise BadValue(
-                f"{cls.__name__}.{name}={keywords[name]!r} is not supported: {cls.REMOVED[name]}"
-            )
-        config = super().__new__(cls)
         names = [field.name for field in fields(cls) if field.init]
+        for name in [name for name in keywords if name not in names]:
+            cls.refuse_unknown(name, keywords[name])
+        config = super().__new__(cls)
         config.__dict__["_given_fields"] = {*names[: len(args)], *keywords}
         return config
+
+    @classmethod
+    def refuse_unknown(cls, name: str, value: object) -> None:
+        """Refuse a keyword that is no field, unless a subclass's own constructor may take it.
+
+        Raises:
+            BadValue: the field is one of earlier releases.
+            UnknownArgument: there was never such a field.
+        """
+        parameters = signature(cls.__init__).parameters
+        if name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            return
+        removed = {**FORMER_FIELDS, **cls.REMOVED}
+        if name in removed:
+            raise BadValue(f"{cls.__name__}.{name}={value!r} is not supported: {removed[name]}")
+        raise UnknownArgument(f"{cls.__name__} field", name, cls.settable())
 
     def __post_init__(self):
         convert_numbers(self)
@@ -239,13 +268,13 @@ class BaseConfig(TrainingArguments):
             raise BadValue(f"{name} requires non-reentrant checkpoints: leave use_reentrant out")
 
     def check_ranges(self) -> None:
-        """Refuse a field below its bound in `AT_LEAST`; None is allowed if its type has it.
+        """Refuse a field below its bound in `AT_LEAST` or `COUNTS`; None is allowed if typed.
 
         Raises:
             BadValue: there is such a field.
         """
         types = field_types(self.declaring)
-        for key, bound in self.AT_LEAST.items():
+        for key, bound in {**self.COUNTS, **self.AT_LEAST}.items():
             value = getattr(self, key)
             unset = value is None and NoneType in get_args(types[key])
             if not unset and (value is None or not value >= bound):

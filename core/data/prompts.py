@@ -3,15 +3,17 @@
 The resulting rows are conversations; a plain text becomes a user message.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import cast
 
 from jinja2 import StrictUndefined, Template, TemplateError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
 
 from eval.errors import BadValue, error_line
+from eval.json_lines import SHOWN, JsonFields
 from eval.sets.loading import Row
 from eval.sets.prompts import with_request
 
@@ -104,14 +106,19 @@ class Prompts:
             row: the row.
 
         Raises:
-            BadValue: the column is missing or empty, or the template fails.
+            BadValue: the column is missing or empty or holds no conversation, or the template
+                fails.
         """
-        conversation = messages(self.prompt_value(f"{name}, row {index + 1}", row), "user")
+        where = f"{name}, row {index + 1}"
+        prompt = self.prompt_value(where, row)
+        if prompt in ("", []) or (isinstance(prompt, str) and not prompt.strip()):
+            raise BadValue(f"{where}: the prompt is empty: expected a text or messages")
+        conversation = messages(prompt, "user", where)
         if self.system is not None:
             conversation = [{"role": "system", "content": self.system}, *conversation]
         answers = (*PAIR, GOLD) if all(name in row for name in PAIR) else PAIR
         completions = {
-            column: messages(row[column], "assistant")
+            column: messages(row[column], "assistant", f"{where}: {column}")
             for column in ("completion", *answers)
             if row.get(column) is not None
         }
@@ -137,6 +144,27 @@ class Prompts:
             raise BadValue(f"{where}: prompt_template fails with {error_line(error)}") from error
 
 
-def messages(value: object, role: str) -> list[Row]:
-    """Return a text as a message of this role; a list of messages is returned unchanged."""
-    return value if isinstance(value, list) else [{"role": role, "content": str(value)}]
+def messages(value: object, role: str, where: str) -> list[Row]:
+    """Return a text as a message of this role; a list of messages is returned unchanged.
+
+    Raises:
+        BadValue: the value is neither a text or number nor a list of messages; the text begins
+            with `where`.
+    """
+    if isinstance(value, list) and all(map(is_message, value)):
+        return value
+    if isinstance(value, list | Mapping):
+        raise BadValue(
+            f"{where}: {value!r:.{SHOWN}}: expected a text, or a list of messages with role and "
+            "content"
+        )
+    return [{"role": role, "content": str(value)}]
+
+
+def is_message(value: object) -> bool:
+    """Return whether a value is a message: an object with a role and content or tool calls."""
+    if not isinstance(value, Mapping):
+        return False
+    message = cast(JsonFields, value)
+    is_spoken = isinstance(message.get("content"), str | list) or message.get("tool_calls")
+    return bool(message.get("role") and isinstance(message["role"], str) and is_spoken)

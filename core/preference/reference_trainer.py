@@ -231,7 +231,12 @@ def set_reference(
 
 
 def check_reference(ref_model: PreTrainedModel | None, model: str | PreTrainedModel) -> None:
-    """Raise `BadValue` if the reference is the model that is trained."""
+    """Raise `BadValue` if the reference is the model that is trained, or no model."""
+    if not isinstance(ref_model, nn.Module | None):
+        raise BadValue(
+            f"ref_model={ref_model!r:.60}: expected a model: load it, or leave it out, the "
+            "reference is a copy then"
+        )
     if ref_model is not None and ref_model is model:
         raise BadValue(
             "`model` and `ref_model` cannot be the same object: leave ref_model out, the "

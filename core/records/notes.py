@@ -8,7 +8,7 @@ from typing import cast
 from core.records.files import folder_files, write_atomic
 from core.settings.canonical import canonical, digest_of, has_digest
 from eval.errors import DamagedFile
-from eval.json_lines import JsonObject
+from eval.json_lines import JsonObject, distinct_fields
 
 DIGEST = "digest of this note"
 
@@ -27,7 +27,8 @@ def read_note(path: Path, remedy: str) -> JsonObject:
         DamagedFile: the content does not have the digest that is written in the note.
     """
     try:
-        note = dict(json.loads(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        note = dict(json.loads(text, object_pairs_hook=distinct_fields))
         digest = note.pop(DIGEST)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedFile(f"{path}: not a note with its digest ({error}); {remedy}") from error

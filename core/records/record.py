@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from stat import S_ISREG
 from typing import cast
 
 from core.records.answers import content_of, is_unchanged, name_of, named, said
@@ -118,9 +119,18 @@ def read_record(path: Path) -> Record:
     """Return a record with its digest after checking both; cached while the file is unchanged.
 
     Raises:
-        DamagedFile: the file is not JSON, lacks a field, or has content of another digest.
+        DamagedFile: the path is a folder, a broken link or the like, or the file is not JSON,
+            lacks a field, or has content of another digest.
+        FileNotFoundError: there is nothing at the path.
     """
-    file = path.stat()
+    try:
+        file = path.stat()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise DamagedFile(f"{path}: a broken link, expected a record; delete it") from None
+        raise
+    if not S_ISREG(file.st_mode):
+        raise DamagedFile(f"{path}: no regular file, expected a record; delete it")
     return {**_read(path, file.st_ino, file.st_size, file.st_mtime_ns)}
 
 

@@ -7,7 +7,7 @@ from typing import NotRequired, TypeAlias, TypedDict, cast
 
 from core.records.schema import KINDS, Record, SettingValue
 from core.settings.canonical import line_of
-from eval.json_lines import JsonFields
+from eval.json_lines import JsonFields, distinct_fields
 
 Curves: TypeAlias = Mapping[str, list[list[float]]]
 Config: TypeAlias = Mapping[str, SettingValue]
@@ -67,9 +67,10 @@ def parse_record(text: str) -> object:
     """Return the value that a JSON text has, with its tables as lists of points, settings and rows.
 
     Raises:
-        ValueError: the text is no JSON, or a table of its curves, settings or scores is incomplete.
+        ValueError: the text is no JSON, has a field twice, or a table of its curves, settings or
+            scores is incomplete.
     """
-    content: object = json.loads(text)
+    content: object = json.loads(text, object_pairs_hook=distinct_fields)
     if not isinstance(content, dict):
         return content
     record = cast(Record, content)

@@ -42,8 +42,13 @@ def resolve_settings(
     """Return the settings of a trainer with late changes resolved; None gives its defaults.
 
     Raises:
-        BadValue: they are of another class, or a field that was set later is refused.
+        BadValue: they are of another class, a field that was set later is refused, or the model
+            is neither a model nor a name.
     """
+    if not isinstance(model, str | nn.Module):
+        raise BadValue(
+            f"model={model!r:.60}: expected a model, or the name or folder of one as a text"
+        )
     settings = config(default_output(model, method)) if args is None else args
     if not isinstance(settings, config):
         actual = f"{type(args).__module__}.{type(args).__name__}"

@@ -64,8 +64,8 @@ def is_thousands_comma(text: str, token: re.Match[str]) -> bool:
 
 
 def plus_minus(text: str) -> list[str]:
-    r"""Return both values of an expression with one `\pm`; any other text alone."""
-    before, sign, after = text.partition(r"\pm")
+    r"""Return both values of an expression with one `\pm` or `\mp`; any other text alone."""
+    before, sign, after = text.replace(r"\mp", r"\pm").partition(r"\pm")
     if not sign or r"\pm" in after or "_" in after:
         return [text.strip()]
     return [f"{before}+{after}".strip(), f"{before}-{after}".strip()]

@@ -17,7 +17,7 @@ SPELLED = re.compile(
 POINT = re.compile(rf"(?P<minus>负)?(?P<whole>{NUMERAL})(?:点(?P<tail>[零〇一二三四五六七八九]+))?")
 MEASURE = rf"[{HAN}]{{0,6}}"
 HALF = re.compile(
-    rf"一半|(?P<whole>{NUMERAL}|\d+)(?:[个個年天周月里斤元杯倍]|時間|小时|小時|分钟)半{MEASURE}"
+    rf"一半|半分(?:です|だ|である)?|(?P<whole>{NUMERAL}|\d+)(?:[个個年天周月里斤元杯倍]|時間|小时|小時|分钟)半{MEASURE}"
 )
 SCALED = re.compile(rf"(?P<number>-?\d[\d,]*(?:\.\d+)?)(?P<scale>万亿|[万亿])(?P<unit>{MEASURE})")
 NUMBER = re.compile(

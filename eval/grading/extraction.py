@@ -14,6 +14,7 @@ import regex
 
 from eval.grading.boxes import BOX, boxes_for
 from eval.grading.chinese import SPELLED
+from eval.grading.choices import ask_for_choice, stated_choice
 from eval.grading.notation import in_english
 from eval.grading.numerals import read_number
 from eval.grading.parts import is_stated, marked_answer, stated_spans, stated_texts
@@ -43,6 +44,7 @@ LAST_FORMULA = re.compile(  # of a sentence; a displayed step includes its full 
     r"(?<!\$)(?:\$((?:\\.|[^$\\])*[^$\\.,;\s])\$|\\\(((?:(?!\\[()]).)*[^\\.,;\s])\s*\\\))\s*[.。]?\s*\Z",
     re.DOTALL,
 )
+JSON_VALUE = re.compile(r'\s*+(?:"((?:[^"\\]|\\.)*+)"|([^\s",}\]]++))', re.DOTALL)
 ONE = Answers(("",))
 NOTHING = Extraction(None, "none")
 GUESSES = ("last formula", "last number", "none")
@@ -91,6 +93,9 @@ def extract_from_text(text: str, language: str, answers: Answers) -> Extraction:
     boxed = boxes_for(prose, answers)
     if boxed is not None:
         return boxed
+    letter = stated_choice(prose[after:]) if ask_for_choice(answers) else None
+    if letter is not None:
+        return Extraction(letter, "phrase")
     return (
         extract_after_phrase(prose, language)
         or extract_from_program_output(answer_text)
@@ -143,7 +148,8 @@ def extract_after_phrase(text: str, language: str) -> Extraction | None:
     match = last_phrase(text, language)
     if match is None:
         return None
-    following = text[match.end() :][:STATED].rstrip(CLOSING).replace("**", "")
+    rest = text[match.end() :][:STATED].rstrip(CLOSING).replace("**", "")
+    following = json_value(rest) if '"' in match.group() else without_fence(rest)
     correction = extract_correction(following)
     if correction is not None:
         return correction
@@ -152,6 +158,18 @@ def extract_after_phrase(text: str, language: str) -> Extraction | None:
         answer = sentence(following)
         return Extraction(answer, "phrase") if answer else None
     return Extraction(answer or None, "phrase")
+
+
+def json_value(text: str) -> str:
+    """Return the content of the text or number of JSON that a text begins with."""
+    value = JSON_VALUE.match(text)
+    return text if value is None else (value[1] or value[2] or "").replace("\\\\", "\\")
+
+
+def without_fence(text: str) -> str:
+    """Return the content of the code block that a text begins with; else the text."""
+    block = FENCE.match(text.lstrip()) if text.lstrip().startswith("```") else None
+    return block[2] if block and block[2].strip() else text
 
 
 def extract_correction(following: str) -> Extraction | None:

@@ -5,6 +5,7 @@ from itertools import chain
 
 import regex
 
+from eval.grading.choices import choice_letter
 from eval.grading.cleaning import clean
 from eval.grading.extraction import PATTERN_S, extract
 from eval.grading.limited import each_limited
@@ -16,6 +17,7 @@ from eval.sets.problem import Answers
 
 GRADER_VERSION = "5"  # in every record and key of an evaluation; changed if any verdict changes
 MAX_ANSWER = 500  # characters of an answer that are still compared
+LONGEST_CHOICE = 20  # characters of a reference answer that is the letter of a choice
 REASONS: dict[Outcome, str] = {
     True: "equal",
     False: "not equal",
@@ -122,7 +124,10 @@ def compare_without_parser(gold: str, prediction: str) -> tuple[Outcome, str] | 
     if gold_number is not None and predicted_number is not None:
         is_equal = same_number(gold_number, predicted_number)
         return is_equal, "equal numbers" if is_equal else "other number"
-    return (True, "same notation") if clean(prediction) == clean(gold) else None
+    if clean(prediction) == clean(gold):
+        return True, "same notation"
+    letter = choice_letter(gold) if len(gold) <= LONGEST_CHOICE else None
+    return (True, "same choice") if letter and letter == choice_letter(prediction) else None
 
 
 def verdict(extraction: Extraction, reference: Answers, compared: Compared) -> Verdict:

@@ -44,6 +44,7 @@ SCALES = {
     )
 }
 VULGAR = re.compile(r"(?P<whole>\d?)(?P<sign>[¼-¾⅐-⅞])")
+ARABIC_SIGN = re.compile("(?<=[0-9])[\u066b\u066c](?=[0-9])")  # of decimals and of thousands
 OTHER_DIGIT = re.compile(r"(?![0-9])\d")
 LATEX_COMMA = re.compile(r"(?<=\d)(?:\{,\}|,\\!)\s*(?=\d)")
 LATEX_SPACE = re.compile(r"(?<=\d)\\,(?=\d{3}(?!\d))")
@@ -69,6 +70,8 @@ def in_ascii(text: str) -> str:
     A single-character fraction becomes digits with a slash: ½ is "1/2", and 1½ is "1 1/2".
     """
     digits = OTHER_DIGIT.sub(lambda match: str(unicodedata.decimal(match[0])), text)
+    if "\u066b" in digits or "\u066c" in digits:
+        digits = ARABIC_SIGN.sub(lambda match: "." if match[0] == "\u066b" else ",", digits)
     return VULGAR.sub(expand_fraction, digits)
 
 

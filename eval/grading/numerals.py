@@ -43,7 +43,9 @@ TERM = re.compile(r"\d+(?:\.\d+)?|\\[a-z]+|[A-Za-z]|[^\s\w(){}*\\]")
 TIMES = frozenset((r"\times", r"\cdot"))
 NAME = re.compile(r"\s*[A-Za-z]\s*")
 LISTED = re.compile(r",(?!\d{3}(?!\d))")
-ABOUT = re.compile(r"\A(?:[A-Za-z]\s*)?(?:\\approx(?![A-Za-z])|≈|(?:about|approximately)\b)\s*")
+ABOUT = re.compile(
+    r"\A(?:[A-Za-z]\s*)?(?:\\(?:approx|sim)(?![A-Za-z])|≈|(?:about|approximately)\b)\s*"
+)
 FLOAT_DIGITS = 12  # a decimal with at least this many significant digits is a printed float
 
 

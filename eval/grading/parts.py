@@ -17,22 +17,23 @@ KINDS = {  # of reasoning, by the words that name it
     "reason": "reason reasoning rationale",
     "reflect": "reflect reflection reflecting",
     "analysis": "analysis",
-    "scratch": "scratch scratchpad working monologue cot",
+    "scratch": "scratch scratchpad working monologue cot plan planning",
 }
 KIND_OF = {word: kind for kind, names in KINDS.items() for word in names.split()}
 ANSWER = frozenset(("answer", "answers", "solution", "response", "conclusion", "final", "box"))
 CLOSING = frozenset(("end", "stop"))
 TAG = re.compile(  # its name may have several words, and attributes
-    r"(?:<|◁|\[(?=/?THINK))\|?(?P<slash>/?)(?P<name>[A-Za-z][\w:|-]{2,40}?)"
-    r"(?:\s[^<>=]{1,30}=[^<>]{0,80})?\|?[>▷\]]"
+    r"(?:<|◁|\[(?=/?THINK))\|?\s?(?P<slash>[/\\]?)\s?(?P<name>[A-Za-z][\w:|-]{2,40}?)"
+    r"(?:\s[^<>=]{1,30}=[^<>]{0,80})?\s?\|?[>▷\]]"
 )
 OPENS = (
     r"<\|channel\|?>\s?(?:analysis|commentary|thought)\b|<\|im_start\|>(?:assistant/)?think\b"
-    r"|<\|inner_prefix\|>|\AHere(?: is|['’]s) my thought process:|\Aanalysis(?=[^\W\d_])"
+    r"|<\|inner_prefix\|>|<unused94>thought\b"
+    r"|\AHere(?: is|['’]s) my thought process:|\Aanalysis(?=[^\W\d_])"
 )
 CLOSES = (
     r"<\|channel\|>\s?final\b(?:[^<]{0,40}<\|message\|>)?|<channel\|>|<\|im_start\|>answer\b"
-    r"|<\|inner_suffix\|>|assistantfinal"
+    r"|<\|inner_suffix\|>|<unused95>|assistantfinal"
 )
 RESUMES = (  # closes open reasoning and has no effect elsewhere
     r"<\|im_start\|>assistant\b(?!/)|<\|content\|>|Here(?: is|['’]s) my response:"

@@ -9,18 +9,18 @@ ANSWERS = {
     "bn": r"উত্তর\s*(?:হলো|হল|[:：])",
     "de": r"Antwort\s*(?:ist|lautet|beträgt|[:：])",
     "en": (
-        r"(?:^[^\S\n]*+A:|####|answers?\**\s*[:：]"
+        r"(?:^[^\S\n]*+A:|####|answers?[\"'*]{0,3}\s*[:：]"
         r"|(?:answers?|solutions?)\s*(?:\([^()\n]{1,40}\)\s*|to\s[^.\n]{1,80}?\s)?"
         r"(?:(?:is|are)(?:n['’]t)?|(?:can|will|would|should|must)(?:\s?not|['’]t)?\sbe)"
         r"(?![A-Za-z]|\s(?:correct|right|wrong|reasonable)\b))"
     ),
     "es": r"respuesta\s*(?:final\s*)?(?:(?:no\s+)?es(?:\s+de)?|[:：])",
     "fr": r"réponse\s*(?:finale\s*)?(?:est(?:\s+de)?|n['’]est\s+pas|[:：])",
-    "ja": r"答え\s*(?:は|[:：])",
-    "ru": r"ответ\s*[:：—–-]",
-    "sw": r"jibu\s*(?:ni|[:：])",
+    "ja": r"(?:答え|正解)\s*(?:は|[:：])",
+    "ru": r"ответ\s*(?:[:：—–-]|равен\b|составляет\b)",
+    "sw": r"jibu\s*(?:la\s\w{1,12}\s|sahihi\s)?(?:ni|[:：])",
     "te": r"సమాధానం\s*[:：]?",
-    "th": r"คำตอบ\s*(?:คือ|[:：])",
+    "th": r"คำตอบ\s*(?:สุดท้าย\s*)?(?:คือ|[:：])",
     "zh": r"(?:答案\s*(?:不?就?是|为|等于|[:：])|^[^\S\n]*+答[:：])",
 }
 PHRASES = {

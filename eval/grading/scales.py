@@ -38,12 +38,27 @@ SCALED = re.compile(
     re.IGNORECASE,
 )
 PREFIXED = re.compile(rf"\b({'|'.join(BEFORE_NUMBER)})\s({NUMBER})(?![.,]?\d)", re.IGNORECASE)
+MONEY = re.compile(
+    r"(?<![\d.,])(?:(?P<yuan>\d{1,9})\s?元\s?(?P<jiao>\d)\s?角(?:\s?(?P<fen>\d)\s?分)?"
+    r"|(?P<whole>\d{1,9})\s(?P<unit>dollars?|euros?|pounds?)\s(?:and\s)?(?P<cents>\d{1,2})\s(?:cents?|pence))"
+)
 TOKEN = re.compile(rf"{NUMBER}|{SCALE}", re.IGNORECASE)
 
 
 def without_scales(text: str) -> str:
-    """Return the text with numbers that have words of magnitude written in digits."""
-    return PREFIXED.sub(expand_prefixed, SCALED.sub(expand_scaled, text))
+    """Return the text with numbers that have words of magnitude written in digits.
+
+    An amount of money in two units becomes a decimal: 3元5角 is 3.5元.
+    """
+    amounts = MONEY.sub(in_one_unit, text)
+    return PREFIXED.sub(expand_prefixed, SCALED.sub(expand_scaled, amounts))
+
+
+def in_one_unit(match: re.Match[str]) -> str:
+    """Return the decimal amount of a match of MONEY: 3.05 dollars for 3 dollars and 5 cents."""
+    if match["yuan"]:
+        return f"{match['yuan']}.{match['jiao']}{match['fen'] or ''}元"
+    return f"{match['whole']}.{match['cents']:0>2} {match['unit']}"
 
 
 def value_of(number: str) -> int | Fraction:

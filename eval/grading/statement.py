@@ -24,7 +24,26 @@ from eval.grading.words import MINUS, in_digits
 TITLES = "".join(
     rf"(?<!\b{word}[.!?])"
     for word in (
-        *("Mr", "Mrs", "Ms", "Dr", "St", "Jr", "Sr", "Prof", "vs", "approx", "ca", "bzw"),
+        *(
+            "Mr",
+            "Mrs",
+            "Ms",
+            "Dr",
+            "St",
+            "Jr",
+            "Sr",
+            "Prof",
+            "vs",
+            "Rs",
+            "Sh",
+            "Ksh",
+            "Tsh",
+            "Tk",
+            "Rp",
+            "approx",
+            "ca",
+            "bzw",
+        ),
         *(r"[ap]\.m", r"e\.g", r"i\.e", r"z\.B"),
     )
 )
@@ -33,9 +52,17 @@ SENTENCE_END = re.compile(  # its first character decides alone: most characters
 )
 REASON = re.compile(r",?\s+(?:because|since|as|which|where|when|so|given)\s|;\s(?=[A-Za-z]{2})")
 EQUALS = re.compile(r"(?<![<>!\\])=|\\approx(?![A-Za-z])|≈")
-ASIDE = re.compile(r"\s\((?=[^()\\$]*[A-Za-z]{3})[^()\\$]*+\)")
+ASIDE = re.compile(
+    r"\s\((?=[^()\\$]*[A-Za-z]{3})[^()\\$]*+\)|(?<=[A-Za-z]{2})\s\([\d\s.,$]*[-+*/×÷=][\d\s.,$+*/×÷=-]*\)"
+)
 CONTRAST = re.compile(
     rf"{NO}.*?(?:\b(?:but|rather|instead|it is|it['’]s|sondern|mais|а)\b|而是)", re.IGNORECASE
+)
+EXCLUDED = re.compile(  # 42, not 41
+    r",\s(?:(?:and|but|und|et|y)\s)?(?:not|nicht|no|non|pas)\s[$€£]?\d[\d.,]*"
+    r"(?![^.!?\n]{0,80}\b(?:but|rather|instead|sondern|mais)\b)"
+    r"|\bnot\s\d{1,3}\s?%\s(?:sure|certain|confident)",
+    re.IGNORECASE,
 )
 THAT_ONE = re.compile(
     r"\b(?:no|which|right|correct|each|every|any|this|that|the|other|only)\sone\b", re.IGNORECASE
@@ -88,7 +115,7 @@ def stated_answer(text: str, before: str = "") -> str | None:
 
 def choose_quantity(text: str, before: str) -> str | None:
     """Return the quantity of a statement that is its answer, see `stated_answer`."""
-    statement = MINUS.sub("-", CONTRAST.sub("", text))
+    statement = MINUS.sub("-", CONTRAST.sub("", EXCLUDED.sub("", text)))
     candidates = quantities_of(statement)
     if not candidates:
         return None

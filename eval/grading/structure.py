@@ -19,7 +19,7 @@ JOIN = re.compile(
     r"\\text\s*\{\s*+,?\s*+(?:and|or|和|或)\s*\}|(?<![A-Za-z])(?:and|or)(?![A-Za-z])|和|或"
 )
 MEMBER = re.compile(
-    r"^\s*(?:(?:[A-Za-z]|\\text\{\w\})(?:\([a-z]\))?|\([A-Za-z](?:\s*,\s*[A-Za-z])+\))\s*"
+    r"^\s*(?:(?:[A-Za-z]|\\text\{\w\})(?:\([a-z]\))?|\((?:[A-Za-z]|\\[a-z]+)(?:\s*,\s*(?:[A-Za-z]|\\[a-z]+))+\))\s*"
     r"(?:\\in(?![A-Za-z])|=(?=\s*(?:\(|\[|\\\{|\\begin)))\s*"
 )
 COORDINATE = re.compile(r"\s*([A-Za-z])\s*=\s*(.+)", re.DOTALL)
@@ -157,7 +157,8 @@ def matrix(text: str) -> Form | None:
 
     The mark holds the shape. The kind of brackets is ignored.
     """
-    match = MATRIX.fullmatch(text)
+    is_inner = any(is_enclosed(text, *pair) for pair in ("()", "[]"))
+    match = MATRIX.fullmatch(text[1:-1].strip() if is_inner else text)
     if match is None:
         return None
     rows = [row.split("&") for row in re.split(r"\\\\|\\cr(?![A-Za-z])", match[1]) if row.strip()]

@@ -11,6 +11,7 @@ from eval.grading.structure import same_answer
 DECIMAL = re.compile(r"(?<![\w.])(\d*)\.(\d+)(?![\d.])")
 PROSE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{25,}")  # no formula has such a word
 COMMAND = re.compile(r"\\text\s*\{[^{}]*\}|\\[A-Za-z]+")
+QUOTED = re.compile(r"\\text\s*\{([^{}]*)\}")
 VARIABLE = re.compile(r"[A-Za-z]")
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
@@ -25,7 +26,7 @@ def same_value(gold: str, prediction: str) -> bool:
 
     An equation such as `2x = 5` equals no value: math-verify would compare its right side alone.
     """
-    if gold.replace(" ", "") == prediction.replace(" ", ""):
+    if unwrapped(gold) == unwrapped(prediction):
         return True
     bare = prediction if "=" in gold else strip_label(prediction, is_unknown)
     a, b = read_number(gold), read_number(bare)
@@ -34,6 +35,11 @@ def same_value(gold: str, prediction: str) -> bool:
     if PROSE.search(bare) or any(mark in bare and mark not in gold for mark in ("=", r"\text")):
         return False
     return verify(with_fractions(gold), with_fractions(bare))
+
+
+def unwrapped(text: str) -> str:
+    r"""Return the characters of a text without spaces and without the braces of `\text{}`."""
+    return QUOTED.sub(r"\1", text).replace(" ", "")
 
 
 def is_unknown(text: str) -> bool:

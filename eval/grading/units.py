@@ -20,7 +20,7 @@ LETTERS = (  # and the marks of vowels in the scripts of India and Thailand
     rf"{ALPHABETIC}\u0530-\u0963\u0966-\u0e3e\u0e40-\u13ff\u200c\u200d\u3041-\u30ff\uac00-\ud7af"
 )
 LETTER = f"[{LETTERS}]"
-CURRENCIES = "$€£¥₹৳฿₽₩₫₴₦₺₪₱"
+CURRENCIES = "$€£¥₹৳฿₽₩₫₴₦₺₪₱¢"
 IN_TEXT = re.compile(rf"\\text\s*\{{\s*({'|'.join(MULTIPLIERS)})\b")
 WORD = rf"(?:[ap]\.\s?m\b\.?|(?!(?:{NOT_UNITS}|{'|'.join(MULTIPLIERS)})\b){LETTER}{{2,}}+\.?)"
 UNIT = re.compile(  # possessive throughout: a hostile text must not make it backtrack

@@ -439,6 +439,11 @@ def test_settings_that_do_not_go_together_are_refused(changes, line, tmp_path):
         config(tmp_path, **changes)
 
 
+def test_a_reference_that_is_no_model_is_refused(build):
+    with pytest.raises(BadValue, match="ref_model='reference': expected a model: load it"):
+        build(reference="reference")
+
+
 def test_data_and_arguments_that_cannot_be_trained_on_are_refused(build, build_llama):
     same = [{"prompt": "1", "chosen": "2", "rejected": "2"}]
     with pytest.raises(BadValue, match="chosen and rejected are both '2'"):

@@ -5,6 +5,7 @@ from datasets import Dataset
 from grpo_runs import digits, prompts
 
 from core import GRPOTrainer
+from core.collect.generation import tokenize_prompts
 from core.errors import MissingColumn
 from eval.errors import BadValue
 
@@ -90,3 +91,21 @@ def test_an_empty_prompt_is_named(make_grpo):
     rows = Dataset.from_dict({"prompt": ["", "1+1="] * 4})
     with pytest.raises(BadValue, match="a prompt has no tokens"):
         make_grpo(dataset=rows).train()
+
+
+@pytest.mark.parametrize(("reward", "shown"), [(3, "3"), ([1.0], r"\[1.0\]"), (None, "None")])
+def test_what_is_no_reward_is_refused_before_training(reward, shown, make_grpo):
+    with pytest.raises(BadValue, match=f"reward_funcs has {shown}: expected a function, a model"):
+        make_grpo([digits, reward])
+
+
+@pytest.mark.parametrize("model", [None, 3, {"name": "a"}])
+def test_what_is_no_model_is_refused(model, tiny_tokenizer):
+    with pytest.raises(BadValue, match=r"model=.*: expected a model, or the name or folder of one"):
+        GRPOTrainer(model, digits, train_dataset=prompts(), processing_class=tiny_tokenizer)
+
+
+@pytest.mark.parametrize("odd", [None, 3])
+def test_a_prompt_that_is_no_text_is_refused(odd, tiny_tokenizer):
+    with pytest.raises(BadValue, match=f"a prompt is {odd}: expected a text or a list of messages"):
+        tokenize_prompts(tiny_tokenizer, ["1+1", odd], {})

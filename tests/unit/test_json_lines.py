@@ -131,6 +131,13 @@ def test_half_a_surrogate_pair_is_named():
         join_parts([[{"a": "\ud800"}]])
 
 
+def test_a_field_that_occurs_twice_is_refused(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"answer": "1"}\n{"answer": "1", "answer": "2"}\n', encoding="utf-8")
+    with pytest.raises(DamagedFile, match=r"line 2: not JSON .field 'answer' occurs twice"):
+        list(json_lines(path))
+
+
 def test_lines_are_counted_from_one(tmp_path):
     (tmp_path / "a").write_bytes(b'\n{"b": 1}')
     assert list(json_lines(tmp_path / "a")) == [(2, {"b": 1})]

@@ -51,7 +51,7 @@ def rows_of(*arguments):
     return made_rows(stage.folder)
 
 
-@given(TEXT, st.none() | TEXT, st.integers())
+@given(TEXT.filter(str.strip), st.none() | TEXT, st.integers())
 def test_a_text_is_asked_as_a_users_turn_whatever_stands_in_it(text, system, level):
     row = {"question": text, "level": level, "completion": "1"}
     column = Prompts(column="question", system=system).with_prompt("own", 0, row)
@@ -223,6 +223,25 @@ def test_a_line_that_is_no_object_is_named(line, file):
         find_sets(str(first))
     with pytest.raises(DamagedFile, match=r"second\.jsonl, line 3: no.* JSON object"):
         read_rows(second, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("", "the prompt is empty"),
+        (" \n", "the prompt is empty"),
+        ([], "the prompt is empty"),
+        (["a"], "['a']: expected a text, or a list of messages with role and content"),
+        ([{"rol": "user"}], "[{'rol': 'user'}]: expected a text, or a list of messages"),
+        ([{"role": "user", "content": None}], "expected a text, or a list of messages"),
+        ({"role": "user"}, "{'role': 'user'}: expected a text, or a list of messages"),
+    ],
+)
+def test_a_prompt_that_is_no_conversation_is_refused_with_its_row(value, words):
+    with pytest.raises(BadValue) as refused:
+        Prompts(column="question").with_prompt("own", 4, {"question": value, "answer": "1"})
+    assert str(refused.value).startswith("BadValue: own, row 5: ")
+    assert words in str(refused.value)
 
 
 def test_a_file_that_is_not_there():

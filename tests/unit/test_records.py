@@ -1,6 +1,7 @@
 """Records: one name for one content, never changed, refused when damaged."""
 
 import json
+import os
 
 import pytest
 from hypothesis import example, given
@@ -144,12 +145,32 @@ def cut_off(text):
     return text[: len(text) // 2]
 
 
-@pytest.mark.parametrize("damage", [damaged_number, cut_off, lambda _: "[]", lambda _: ""])
+def field_twice(text):
+    return text.replace("{", '{"kind": "other",', 1)
+
+
+@pytest.mark.parametrize(
+    "damage", [damaged_number, cut_off, field_twice, lambda _: "[]", lambda _: ""]
+)
 def test_a_damaged_record_is_named_and_refused(damage):
     write_record(cells())
     path = record_files("p")[0]
     path.write_text(damage(path.read_text()))
     with pytest.raises(DamagedFile, match=path.name):
+        read_record(path)
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "broken link"])
+def test_what_is_no_file_is_named_and_refused(kind):
+    write_record(cells())
+    path = record_files("p")[0].with_name("0123456789abcdef.json")
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("nowhere")
+    with pytest.raises(DamagedFile, match=rf"{path.name}: .*, expected a record; delete it"):
         read_record(path)
 
 

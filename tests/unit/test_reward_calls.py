@@ -98,6 +98,22 @@ def nothing(**_):
     return None
 
 
+def numbered(**_):
+    return {0: 1.0, 1: 0.5, 2: 0.0}
+
+
+def unordered(**_):
+    return {1.0, 0.5, 0.0}
+
+
+def huge(**_):
+    return [10**400, 0.0, 0.0]
+
+
+def several(**_):
+    return [torch.tensor([1.0, 2.0])] * 3
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -109,6 +125,10 @@ def nothing(**_):
         (endless, r"'endless' returned inf for sample 1 \(what is 1 \+ 1\?\): expected a finite n"),
         (words, r"'words' returned 'good' for sample 2"),
         (nothing, r"'nothing' returned NoneType: expected a list of 3 numbers"),
+        (numbered, r"'numbered' returned dict: expected a list of 3 numbers"),
+        (unordered, r"'unordered' returned set: expected a list of 3 numbers"),
+        (huge, r"'huge' returned 10{59} for sample 0"),
+        (several, r"'several' returned 'tensor\(\[1., 2.\]\)' for sample 0"),
     ],
 )
 def test_what_is_no_reward_stops_with_function_and_sample(function, message):

@@ -81,7 +81,13 @@ def test_a_note_gives_back_what_was_written(tmp_path_factory, content):
     assert read_note(path, "") == content
 
 
-@pytest.mark.parametrize("change", [raised, cut, without_digest, lambda _: "[[[", lambda _: "{}"])
+def field_twice(text):
+    return text.replace("{", '{"outputs": {},', 1)
+
+
+@pytest.mark.parametrize(
+    "change", [raised, cut, without_digest, field_twice, lambda _: "[[[", lambda _: "{}"]
+)
 def test_every_reader_refuses_an_edited_note(stage, change):
     path = stage.folder / DONE
     edit(path, change)

@@ -25,3 +25,11 @@ def test_a_name_with_one_letter_too_many_leads_to_what_was_meant(extra, known):
     typed = meant + extra[0]
     if len(meant) > 4 and typed not in known:
         assert re.search(rf"\b{meant}\b", str(UnknownName("field", typed, {meant})))
+
+
+@given(NAMES.filter(lambda name: len(name) > 2), st.sets(NAMES, max_size=60))
+def test_case_and_hyphens_do_not_matter(meant, others):
+    known = {meant, *(name for name in others if name.replace("_", "-") != meant)}
+    for typed in (meant.upper(), meant.replace("_", "-"), meant.title()):
+        if typed not in known:
+            assert re.search(rf"\b{meant}\b", str(UnknownName("paper", typed, known)))
