@@ -17,9 +17,10 @@ def convert_numbers(config: object) -> None:
         BadValue: a text is no number of the field's type.
     """
     for name, hint in field_types(type(config)).items():
-        value, kinds = getattr(config, name), get_args(hint) or (hint,)
+        value = getattr(config, name)
         if not isinstance(value, str | list | tuple):
             continue
+        kinds = get_args(hint) or (hint,)
         place = f"{type(config).__name__}.{name}={value!r}: expected "
         if not isinstance(value, str):
             setattr(config, name, numbers_of(value, kinds, place + describe(hint)))
