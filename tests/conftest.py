@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from string import ascii_lowercase, digits
 from zlib import crc32
@@ -12,6 +13,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import pytest
 import torch
+from accelerate.utils import imports
 from hypothesis import settings
 from tokenizers import Regex, Tokenizer
 from tokenizers.decoders import Fuse
@@ -126,6 +128,11 @@ def kept():
 
 settings.register_profile("repro", deadline=None)  # a busy machine is slow, not wrong
 settings.load_profile("repro")
+# What accelerate asks of each model and optimizer: it reads the metadata of DeepSpeed each time.
+imports._is_package_available = cache(imports._is_package_available)
+if not torch.cuda.is_available() and not torch.xpu.is_available():
+    # A seed for a GPU that is not used is kept with the text of the whole stack: 1 ms for each.
+    torch.cuda.manual_seed_all = torch.xpu.manual_seed_all = lambda _seed: None
 gc.set_threshold(20_000)  # trainings make many objects that stay until they end
 
 SPECIAL = ["<pad>", "<eos>", "<unk>", "<user>", "<assistant>"]
