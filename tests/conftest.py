@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from string import ascii_lowercase, digits
 from zlib import crc32
@@ -12,6 +13,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import pytest
 import torch
+from accelerate.utils import imports
 from hypothesis import settings
 from tokenizers import Regex, Tokenizer
 from tokenizers.decoders import Fuse
@@ -126,6 +128,8 @@ def kept():
 
 settings.register_profile("repro", deadline=None)  # a busy machine is slow, not wrong
 settings.load_profile("repro")
+# What accelerate asks of each model and optimizer: it reads the metadata of DeepSpeed each time.
+imports._is_package_available = cache(imports._is_package_available)
 gc.set_threshold(20_000)  # trainings make many objects that stay until they end
 
 SPECIAL = ["<pad>", "<eos>", "<unk>", "<user>", "<assistant>"]

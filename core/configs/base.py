@@ -112,7 +112,8 @@ class BaseConfig(TrainingArguments):
 
     def __setattr__(self, name: str, value: object):
         super().__setattr__(name, value)
-        self.__dict__.get("_set_since", set()).add(name)
+        if (names := self.__dict__.get("_set_since")) is not None:
+            names.add(name)
 
     def settle(self) -> None:
         """Check all fields again and derive those that follow from them, if one was set since.

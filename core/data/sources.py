@@ -85,8 +85,9 @@ class Problems:
             rows = rows[: self.first]
         if self.style is None:
             return rows
-        texts = [style.answer(draft) for draft in drafts(benchmark, split)]
-        return with_completions(rows, texts if self.first is None else texts[: len(rows)])
+        count = None if self.first is None else len(rows)
+        texts = [style.answer(draft) for draft in drafts(benchmark, split)[:count]]
+        return with_completions(rows, texts)
 
     def place(self, name: str, nth: int) -> str:
         """Return a description of the row at index `nth`."""

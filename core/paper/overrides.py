@@ -19,6 +19,7 @@ SPECIAL: Mapping[object, str] = {type(None): "None", Ellipsis: "..."}  # annotat
 WORDS = {"true": True, "false": False, "none": None, "null": None}
 Parts: TypeAlias = tuple[object, ...]  # the arguments of an annotation
 T = TypeVar("T")
+UNBOUNDED = (bool, str)  # types whose values all fit
 LARGEST = 2**63 - 1  # integer that 64 bits hold
 
 
@@ -104,6 +105,8 @@ def check_type(name: str, value: object, hint: object) -> object:
     Raises:
         BadOverride: the value has another type, or a number in it is too large or not finite.
     """
+    if type(value) is hint and hint in UNBOUNDED:
+        return value
     if not fits(check_size(name, value), hint):
         raise BadOverride(f"{name}={value}: expected {describe(hint)}, got {_kind(value)}")
     if isinstance(value, int) and not fits_exactly(value, hint):
@@ -119,6 +122,8 @@ def check_size(name: str, value: T) -> T:
     Raises:
         BadOverride: an integer has more bits, or a float is not finite.
     """
+    if value is None or isinstance(value, str):
+        return value
     for number in numbers_in(value):
         if isinstance(number, float) and not isfinite(number):
             raise BadOverride(f"{name}={value}: expected a finite number")

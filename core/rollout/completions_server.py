@@ -25,6 +25,7 @@ LONGEST_WAIT_S = 1e9  # upper bound of `Retry-After`
 PAUSE = wait_random_exponential(multiplier=0.5, max=30)  # seconds
 QUOTED_CHARS = 300  # of a server's own text in an error message
 REPORT_S = 60.0  # seconds between two lines about retries
+POLL_S = 0.1  # between two requests to a server that starts
 Body = TypeVar("Body")
 Answer = TypeVar("Answer")
 
@@ -99,7 +100,7 @@ class Server:
                 raise EngineError(
                     f"{self} is away after {self.timeout_s:g} s ({health}): {self.away}"
                 )
-            sleep(min(1.0, max(0.0, end - monotonic())))
+            sleep(min(POLL_S, max(0.0, end - monotonic())))
 
     def health(self) -> str | None:
         """Return what is wrong with the server; None when it is up."""

@@ -25,7 +25,8 @@ def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
     yield from slug_problems(entry, paper)
     yield from text_problems(entry, paper)
     yield from passage_problems(paper)
-    benchmarks, scores = given_benchmarks(paper), given_scores(paper)
+    runs = runs_in_worlds(paper)
+    benchmarks, scores = given_benchmarks(paper, runs), given_scores(paper, runs)
     for claim in paper.claims:
         for problem in problems(claim, paper.arms, benchmarks, scores):
             yield f"claim {claim.slug}: {problem}"
@@ -75,15 +76,15 @@ def runs_in_worlds(paper: Paper) -> list[RunSettings]:
     return [arm.run for arm in arms(paper, SCALE) if arm.world.is_bare]
 
 
-def given_benchmarks(paper: Paper) -> set[str]:
-    """Return the benchmarks of a paper and of the worlds of its arms."""
-    return {*paper.benchmarks, *(name for run in runs_in_worlds(paper) for name in run.benchmarks)}
+def given_benchmarks(paper: Paper, runs: Sequence[RunSettings]) -> set[str]:
+    """Return the benchmarks of a paper and of its `runs_in_worlds`."""
+    return {*paper.benchmarks, *(name for run in runs for name in run.benchmarks)}
 
 
-def given_scores(paper: Paper) -> set[Need]:
-    """Return every score that the evaluations of a paper and of the worlds of its arms yield."""
+def given_scores(paper: Paper, runs: Sequence[RunSettings]) -> set[Need]:
+    """Return every score that the evaluations of a paper and of its `runs_in_worlds` yield."""
     pairs = [(evaluation, paper.benchmarks) for evaluation in paper.evaluations]
-    for run in runs_in_worlds(paper):
+    for run in runs:
         pairs += [(each, run.benchmarks) for each in requested_evaluations(paper, run, SCALE)]
     return {
         Need("score", name, (metric, evaluation.mode, evaluation.temperature), by)

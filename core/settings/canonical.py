@@ -13,6 +13,7 @@ from typing import cast
 from eval.errors import BadValue
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # where a function lies in the memory of a process
+CANONICAL = frozenset({bool, str, int, type(None)})  # types whose values stay as they are
 SHORT = 16  # hex digits of a digest in a file name: 64 bits
 
 
@@ -29,7 +30,7 @@ def canonical(value: object) -> object:
     if isinstance(value, float):
         return canonical_number(value)
     if isinstance(value, list | tuple):
-        return [canonical(item) for item in cast(Sequence[object], value)]
+        return canonical_list(cast(Sequence[object], value))
     if isinstance(value, Mapping):
         rows = cast(Mapping[object, object], value)
         return {str(key): canonical(item) for key, item in rows.items()}
@@ -38,6 +39,20 @@ def canonical(value: object) -> object:
     if isinstance(value, Path):
         return str(value)
     raise BadValue(f"{value!r}: a {type(value).__name__} cannot be stored in a record")
+
+
+def canonical_list(values: Sequence[object]) -> list[object]:
+    """Return a list of canonical values; a list of numbers alone needs no look at each type.
+
+    Raises:
+        BadValue: see `canonical`.
+    """
+    kinds = {*map(type, values)}
+    if kinds <= CANONICAL:
+        return [*values]
+    if kinds == {float}:
+        return [*map(canonical_number, cast(Sequence[float], values))]
+    return [canonical(value) for value in values]
 
 
 def canonical_number(number: float) -> float:

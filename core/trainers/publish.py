@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, TypedDict, Unpack, cast
@@ -58,6 +59,12 @@ class TrainerArguments(DataArguments, total=False):
     preprocess_logits_for_metrics: Callable[..., Tensor] | None
 
 
+@cache
+def library_versions() -> Mapping[str, str]:
+    """Return the installed versions of the libraries that a card names."""
+    return {library: version(library) for library in LIBRARIES}
+
+
 class PublishedTrainer(Trainer):
     """Trainer that writes a model card into its output folder, and uploads both if asked.
 
@@ -105,7 +112,7 @@ class PublishedTrainer(Trainer):
             method=self._name,
             model_name=model_name or self.card_name(),
             paper=self._paper,
-            versions={library: version(library) for library in LIBRARIES},
+            versions=library_versions(),
         )
         card.save(self.output_folder / "README.md")
 

@@ -82,7 +82,7 @@ def extract_for(output: str, language: str, answers: Json) -> Extraction:
     return extract(output, language, Answers(**answers))
 
 
-def cpu_timer() -> Callable[[int], object]:
+def cpu_timer() -> Callable[[float], object]:
     """Return a function that sends SIGPROF after a number of processor seconds; 0 cancels it.
 
     Linux counts the time of a POSIX timer exactly. `setitimer` counts the process that runs at a
@@ -94,5 +94,11 @@ def cpu_timer() -> Callable[[int], object]:
     event = struct.pack("Pii48x", 0, signal.SIGPROF, 0)
     if create is None or create(time.CLOCK_PROCESS_CPUTIME_ID, event, ctypes.byref(timer)):
         return lambda seconds: signal.setitimer(signal.ITIMER_PROF, seconds)
-    # struct itimerspec: no repetition, then seconds and nanoseconds
-    return lambda seconds: libc.timer_settime(timer, 0, struct.pack("llll", 0, 0, seconds, 0), None)
+
+    def end_after(seconds: float) -> object:
+        whole = int(seconds)
+        # struct itimerspec: no repetition, then seconds and nanoseconds
+        value = struct.pack("llll", 0, 0, whole, round((seconds - whole) * 1e9))
+        return libc.timer_settime(timer, 0, value, None)
+
+    return end_after

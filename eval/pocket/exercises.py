@@ -8,6 +8,7 @@ from math import gcd
 from random import Random
 
 from eval.pocket.draft import Draft, latex
+from eval.pocket.integers import draw_integer
 from eval.pocket.plan import APPLY, Operand, Plan, Step, StepResult
 
 TIMES = "\\cdot"
@@ -78,7 +79,7 @@ def draw_expression(random: Random, level: int) -> tuple[str, Plan]:
     """Draw an expression of `level` operations and its plan; all results are within bounds."""
     while True:
         shape, misread_shape = random.choice(SHAPES[level])
-        n = {letter: random.randint(2, largest) for letter, largest in LETTERS.items()}
+        n = {letter: draw_integer(random, 2, largest) for letter, largest in LETTERS.items()}
         steps, misread = steps_of(shape, n), steps_of(misread_shape, n) if misread_shape else ()
         if fits(steps) and (not misread or fits(misread)):
             cue = ("order", f"{level} {shape}", n["k"], n["b"] % 5)
@@ -95,7 +96,7 @@ def expression(random: Random, level: int) -> Draft:
 def remainder(random: Random, level: int) -> Draft:
     """Draw an exercise to find the remainder of an expression."""
     text, plan = draw_expression(random, level - 1)
-    divisor = random.randint(3, 9)
+    divisor = draw_integer(random, 3, 9)
 
     def with_remainder(steps: tuple[Step, ...]) -> tuple[Step, ...]:
         return (*steps, Step(StepResult(len(steps) - 1), "%", divisor)) if steps else ()
@@ -129,13 +130,13 @@ def draw_operations(random: Random, level: int) -> tuple[int, str, list[tuple[st
 
     Returns None if a value leaves the bounds.
     """
-    value = random.randint(2, 12)
+    value = draw_integer(random, 2, 12)
     multiplies = random.random() < 0.6 or level == 5
     text = "x"
     operations: list[tuple[str, int]] = []
     for _ in range(level):
         operator = "*" if multiplies else random.choice("+-")
-        amount = random.randint(2, 6 if operator == "*" else 20)
+        amount = draw_integer(random, 2, 6 if operator == "*" else 20)
         value = APPLY[operator](value, amount)
         text = with_operation(text, operator, amount)
         operations.append((operator, amount))
@@ -177,7 +178,9 @@ def fraction(random: Random, level: int) -> Draft:
 def draw_fractions(random: Random) -> tuple[Fraction, Fraction]:
     """Draw two different fractions that are not whole numbers, the larger one first."""
     while True:
-        a, b = (Fraction(random.randint(1, 20), random.randint(2, 15)) for _ in range(2))
+        a, b = (
+            Fraction(draw_integer(random, 1, 20), draw_integer(random, 2, 15)) for _ in range(2)
+        )
         if a.denominator > 1 and b.denominator > 1 and a != b:
             return max(a, b), min(a, b)
 

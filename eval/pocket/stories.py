@@ -6,6 +6,7 @@ from random import Random
 from typing import NamedTuple
 
 from eval.pocket.draft import Draft
+from eval.pocket.integers import draw_integer
 from eval.pocket.phrases import EVENTS, PHRASES, RELATIONS, Phrases
 from eval.pocket.plan import APPLY, Distractor, Plan, Step, StepResult
 
@@ -91,14 +92,14 @@ def opening_steps(opening: str, n: tuple[int, ...]) -> list[Step]:
 def opening_numbers(random: Random, opening: str, d: Difficulty) -> tuple[tuple[int, ...], int]:
     """Draw the numbers of an opening; return them and the value that the events start from."""
     if opening in ("rate", "basket"):
-        n = [random.randint(2, 3 * d.factor) for _ in range(2 if opening == "rate" else 4)]
+        n = [draw_integer(random, 2, 3 * d.factor) for _ in range(2 if opening == "rate" else 4)]
         return tuple(n), n[0] * n[1] + (n[2] * n[3] if opening == "basket" else 0)
     if opening == "share":
-        denominator = random.randint(2, 6)
-        numerator = random.randint(1, denominator - 1)
-        unit_share = random.randint(2, 8)
+        denominator = draw_integer(random, 2, 6)
+        numerator = draw_integer(random, 1, denominator - 1)
+        unit_share = draw_integer(random, 2, 8)
         return (unit_share * denominator, numerator, denominator), unit_share * numerator
-    start = random.randint(2, d.start)
+    start = draw_integer(random, 2, d.start)
     return (start,), start
 
 
@@ -116,8 +117,8 @@ def draw_skeleton(random: Random, opening: str, events: int, d: Difficulty) -> S
         drawn_events.append(event)
     distractors: tuple[tuple[int, Distractor], ...] = ()
     if opening != "compared" and random.random() < d.distractors:
-        number = Distractor(random.randrange(4), random.randint(2, d.amount))
-        distractors = ((random.randrange(events), number),)
+        number = Distractor(draw_integer(random, 0, 3), draw_integer(random, 2, d.amount))
+        distractors = ((draw_integer(random, 0, events - 1), number),)
     return Skeleton(
         opening=opening, numbers=numbers, events=tuple(drawn_events), distractors=distractors
     )
@@ -129,20 +130,21 @@ def draw_distractors(
     """Draw one distractor of each kind of sentence, in an order and at places that are drawn."""
     kinds = random.sample(range(KINDS), KINDS)
     return tuple(
-        (random.randrange(events), Distractor(kind, random.randint(2, d.amount))) for kind in kinds
+        (draw_integer(random, 0, events - 1), Distractor(kind, draw_integer(random, 2, d.amount)))
+        for kind in kinds
     )
 
 
 def draw_event(random: Random, compared: bool, d: Difficulty) -> tuple[Event, str]:
     """Draw an event, or a relation of a `compared` story; return it and its operator."""
     operators = RELATIONS if compared else EVENTS
-    phrase = random.randrange(len(operators))
+    phrase = draw_integer(random, 0, len(operators) - 1)
     operator = operators[phrase]
     multiplies = operator in "*/"
-    amount = random.randint(2, d.factor if multiplies else d.amount)
+    amount = draw_integer(random, 2, d.factor if multiplies else d.amount)
     may_have_unit = not multiplies and not compared and amount <= 4
     has_unit = may_have_unit and random.random() < 2 * d.units
-    unit = random.randint(2, 3) if has_unit else 1
+    unit = draw_integer(random, 2, 3) if has_unit else 1
     return Event(phrase=phrase, amount=amount, unit=unit), operator
 
 

@@ -19,12 +19,19 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.filterwarnings(pattern))
 
 
+@pytest.fixture(scope="session")
+def llama_folder(build_llama, tmp_path_factory):
+    """The folder of a tiny Llama, from which TRL loads its reference."""
+    folder = tmp_path_factory.mktemp("llama")
+    build_llama().save_pretrained(folder)
+    return folder
+
+
 @pytest.fixture
-def saved_llama(build_llama, tmp_path):
-    """A tiny Llama that also lies in a folder, from which TRL loads its reference."""
+def saved_llama(build_llama, llama_folder):
+    """A tiny Llama that also lies in a folder."""
     model = build_llama()
-    model.save_pretrained(tmp_path / "model")
-    model.config._name_or_path = str(tmp_path / "model")
+    model.config._name_or_path = str(llama_folder)
     return model
 
 

@@ -199,8 +199,11 @@ def test_every_trainer_balances_experts_unless_it_is_told_not_to(name, tiny_toke
         config = getattr(core, name.replace("Trainer", "Config"))
         settings = {"logging_steps": 1, "max_steps": 1, "optim": "sgd", "save_strategy": "no"}
         # Without the field it is the model's own weight that is trained with.
-        has_field = "router_aux_loss_coef" in {field.name for field in fields(config)}
+        names = {field.name for field in fields(config)}
+        has_field = "router_aux_loss_coef" in names
         settings |= {"router_aux_loss_coef": weight} if has_field else {}
+        samples = {"max_completion_length", "temperature"} <= names
+        settings |= {"max_completion_length": 8} if samples else {}
         own = OWN if has_field or weight is None else 0.0
         args = config(
             str(tmp_path),

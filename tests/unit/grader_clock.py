@@ -2,7 +2,11 @@
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from eval.grading import worker
 
@@ -19,6 +23,18 @@ def boot_after(code: str) -> str:
     boot = worker.BOOT.replace("from eval.grading.serve", f"{code}; from eval.grading.serve")
     assert boot != worker.BOOT
     return boot
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Another deadline of processor time for each text or pair, here and in new workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        hurried = boot_after(f"import eval.grading.worker as w; w.CPU_S = {seconds}")
+        patch.setattr(worker, "BOOT", hurried)
+        patch.setattr(worker, "POOL", [worker.Worker()])
+        patch.setattr("eval.grading.limited.CPU_S", seconds)
+        yield
+        worker.stop()
 
 
 def children(pid: int) -> str:

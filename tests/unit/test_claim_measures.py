@@ -27,7 +27,7 @@ from core.claims import (
     setting,
 )
 from core.paper import Evaluation
-from core.run.paper_problems import given_scores
+from core.run.paper_problems import given_scores, runs_in_worlds
 from core.settings.resolve import resolve
 from core.stages.evaluate import score_rows
 from core.stages.questions import questions, questions_of
@@ -201,7 +201,7 @@ def test_a_score_is_the_one_that_was_asked_in_this_way(measure, value):
 
 
 def test_a_claim_on_a_score_that_no_evaluation_gives_is_found():
-    given_ = given_scores(DFT)
+    given_ = given_scores(DFT, [])
     asked = Claim("c", "s", score("math500", metric="avg@16", temperature=1.0).of("dft") > 0)
     assert list(problems(asked, DFT.arms, DFT.benchmarks, given_)) == []
     for measure in (score("math500"), score("math500", metric="avg@8", temperature=1.0)):
@@ -209,9 +209,9 @@ def test_a_claim_on_a_score_that_no_evaluation_gives_is_found():
         (line,) = problems(claim, DFT.arms, DFT.benchmarks, given_)
         assert "no evaluation asks for" in line
     by = Claim("c", "s", score("cmath", level=1).of(START) > 0)
-    assert list(problems(by, (), CMATH.benchmarks, given_scores(CMATH))) == []
+    assert list(problems(by, (), CMATH.benchmarks, given_scores(CMATH, []))) == []
     by = Claim("c", "s", score("cmath", subject="a").of(START) > 0)
-    (line,) = problems(by, (), CMATH.benchmarks, given_scores(CMATH))
+    (line,) = problems(by, (), CMATH.benchmarks, given_scores(CMATH, []))
     assert line.endswith("by subject")
     with pytest.raises(BadClaim, match="expected one field"):
         score("cmath", level=1, subject="a")
@@ -230,7 +230,7 @@ def test_an_evaluation_of_one_scale_is_done_there_alone():
 
 
 def test_the_evaluations_of_a_paper_score_the_suites_of_its_worlds():
-    scores = {(need.name, *need.how) for need in given_scores(SSD)}
+    scores = {(need.name, *need.how) for need in given_scores(SSD, runs_in_worlds(SSD))}
     assert ("nano-grammar", "distinct@256", "cot", 1.0) in scores
     assert ("nano-grammar", "avg@256", "cot", 1.6) in scores
     assert ("nano-grammar", "top1", "cot", 1.0) not in scores

@@ -73,7 +73,7 @@ def test_the_paper_s_reading_that_hangs_is_a_timeout(monkeypatch):
 
 
 def test_a_match_that_hangs_in_another_thread_is_a_timeout(monkeypatch):
-    planted = "import re, eval.grading.extraction as e, eval.grading.worker as w; w.CPU_S = 1; "
+    planted = "import re, eval.grading.extraction as e, eval.grading.worker as w; w.CPU_S = 0.5; "
     planted += f"e.NEXT_EXAMPLE = re.compile({SLOW!r})"
     monkeypatch.setattr(worker, "BOOT", boot_after(planted))
     monkeypatch.setattr(worker, "POOL", [worker.Worker()])

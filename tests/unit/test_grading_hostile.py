@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
-from grader_clock import boot_after, clock
+from grader_clock import clock, deadline
 
-from eval.grading import grade, grade_as_paper, worker
+from eval.grading import grade, grade_as_paper
 from eval.grading.serve import cpu_timer
 from eval.sets.problem import Problem
 
-DEADLINE_S = 1  # here half of the usual one: most of the time of these tests is spent at it
+DEADLINE_S = 0.4  # here a fifth of the usual one: most of the time of these tests is spent at it
 BOUND_S = DEADLINE_S + 1.0  # processor time for one verdict, of this process and the worker
 HOSTILE = {
     "import": "__import__('os').system('touch {mark}')",
@@ -57,14 +57,9 @@ HOSTILE = {
 @pytest.fixture(scope="module", autouse=True)
 def started():
     """A worker with the deadline runs already: its start is no part of a verdict."""
-    with pytest.MonkeyPatch.context() as patch:
-        hurried = boot_after(f"import eval.grading.worker as w; w.CPU_S = {DEADLINE_S}")
-        patch.setattr(worker, "BOOT", hurried)
-        patch.setattr(worker, "POOL", [worker.Worker()])
-        patch.setattr("eval.grading.limited.CPU_S", DEADLINE_S)
+    with deadline(DEADLINE_S):
         assert grade(r"\boxed{\sqrt{9}}", "3").correct is True
         yield
-        worker.stop()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -402,6 +402,7 @@ BRIEF = ("model=pocket-instruct", "max_steps=2", "eval_limit=4", "at_k_limit=1",
 @pytest.mark.parametrize("form", FORMS)
 def test_pairs_of_a_user_are_trained_on_and_held_out_without_answers(form, tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    monkeypatch.setattr("core.stages.chain.ANSWER_TOKENS", 24)
     path = tmp_path / "pairs.jsonl"
     path.write_text("\n".join(json.dumps(row) for row in FORMS[form]))
     (record,) = run_order(Order(paper=DPO, arguments=(f"data={path}", *BRIEF))).runs
@@ -436,6 +437,7 @@ def of_family(family, **changes):
 
 def test_triples_of_a_user_are_trained_on_and_held_out(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    monkeypatch.setattr("core.stages.chain.ANSWER_TOKENS", 24)
     path = tmp_path / "triples.jsonl"
     rows = [{**row, "reference": f"{row['chosen']} Yes."} for row in FORMS["with prompts"]]
     path.write_text("\n".join(json.dumps(row) for row in rows))

@@ -159,6 +159,7 @@ def test_every_family_declares_quantities_that_there_are():
     assert declared
 
 
+@pytest.mark.usefixtures("few_worked")
 def test_the_held_out_loss_along_a_training_is_first_that_of_the_start_and_last_of_the_policy(root):
     del root
     asked = (*FEW, "heldout_nll=true", "heldout_every=1")

@@ -8,6 +8,7 @@ from time import process_time
 import pytest
 import torch
 from accelerate import Accelerator
+from grader_clock import deadline
 from grpo_runs import digits, logs, weights
 
 from core.collect.completion_log import RewardLogs
@@ -125,6 +126,7 @@ def test_timeouts_of_a_rollout_are_added_up(timeouts):
 
 
 def test_answers_without_a_verdict_in_time_are_counted(monkeypatch):
+    monkeypatch.setattr("eval.grading.limited.CPU_S", 0.4)
     monkeypatch.setattr(extraction, "NEXT_EXAMPLE", re.compile(SLOW))
     log = RewardLogs()
     assert scored(Accuracy(), log=log) == [[1.0, None, 0.0]]
@@ -136,7 +138,8 @@ def test_answers_without_a_verdict_in_time_are_counted_by_the_rewards_of_trl():
     texts = ("</think>\\boxed{5}", tower, "</think>\\boxed{6}")
     log, cosine = RewardLogs(), get_cosine_scaled_reward(10)
     rewards = (accuracy_reward, reasoning_accuracy_reward, cosine)
-    values = scored(*rewards, texts=texts, log=log)
+    with deadline(0.4):
+        values = scored(*rewards, texts=texts, log=log)
     assert [[value is None for value in column] for column in values] == [[False, True, False]] * 3
     names = [RewardFunction.of(one).name for one in rewards]
     assert log.metrics == {f"rewards/{name}/timeouts": [1] for name in names}

@@ -200,7 +200,7 @@ def test_a_sandbox_that_does_not_answer_is_ended_with_all_its_programs(backend):
     if works()[backend] != "works":
         pytest.skip(f"NOT TESTED: {backend} does not work here")
     bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass"
-    with Sandbox(backend, timeout_s=5, workers=1, allow_plain=True) as sandbox:
+    with Sandbox(backend, timeout_s=3, workers=1, allow_plain=True) as sandbox:
         process = sandbox.workers[0].process
         assert process is not None
         with ThreadPoolExecutor(1) as pool:
