@@ -8,6 +8,7 @@ Where the sources disagree, and what is not the paper's here:
   is 25, and gamma 1 as in SimPO there.
 - How much chosen answers are displaced is compared at equal margin: their log-ratio to the start
   divided by that of the pair.
+- In the world of lengths both arms fall by 3 points on the benchmark: that claim is unhealthy.
 """
 
 from core.claims import Claim, Expected, Side, late, law, least, probability, score

@@ -150,6 +150,8 @@ def without_numbers(value: object) -> object:
 
 
 def effect_numbers(row: Fields) -> dict[str, object]:
-    """Return the effect, interval, p-value and power of a verdict, and the values of both sides."""
+    """Return the effect, interval, p-value, power, both sides' values and gates' of a verdict."""
     sides = [row[side]["values"] for side in ("left", "right") if row[side]]
-    return {**select_fields(row, ("effect", "low", "high", "p", "power")), "sides": sides}
+    gates = [gate["values"] for gate in row.get("gates", ())]
+    numbers = select_fields(row, ("effect", "low", "high", "p", "power"))
+    return {**numbers, "sides": sides, "gates": gates}
