@@ -1,7 +1,6 @@
 """The part of DeepSeekMath's equality that parses formulas; it runs in the worker alone."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from importlib import import_module
 from math import isclose
 from typing import Any, TypeAlias
@@ -9,7 +8,6 @@ from typing import Any, TypeAlias
 from eval.grading.paper_rules import TOLERANCE, same_lists
 
 Expression: TypeAlias = Any  # Any: sympy's grammar has no types
-BRIEF = 200  # characters of a text whose formula is remembered
 
 
 def compare_as_paper(golds: Sequence[str], predictions: Sequence[str]) -> bool:
@@ -48,14 +46,6 @@ def is_true(test: Callable[[], object]) -> bool:
 def parse_prefix(text: str) -> Expression:
     r"""Parse the longest prefix of a text that is a formula to sympy's grammar; `\pi` is a letter.
 
-    Formulas of short texts are remembered: all outputs for a problem are compared with one answer.
-    """
-    return parse_brief(text) if len(text) <= BRIEF else parse_any(text)
-
-
-def parse_any(text: str) -> Expression:
-    """Parse a text as `parse_prefix` does.
-
     This is `sympy.parsing.latex.parse_latex` without its check of the ANTLR version: math-verify
     needs a newer one.
     """
@@ -68,6 +58,3 @@ def parse_any(text: str) -> Expression:
         recogniser.removeErrorListeners()
         recogniser.addErrorListener(listener)
     return grammar.convert_relation(parser.math().relation())
-
-
-parse_brief = lru_cache(maxsize=1024)(parse_any)
