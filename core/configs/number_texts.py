@@ -11,6 +11,7 @@ from eval.errors import BadValue
 
 TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 SWITCHES = dict.fromkeys(TRUE, True) | dict.fromkeys(FALSE, False)
+UNSET = ("none", "null")
 
 
 def convert_numbers(config: object) -> None:
@@ -75,7 +76,7 @@ def switch_of(text: str, kinds: tuple[object, ...], place: str) -> bool | None:
         BadValue: the text is none of them; the message begins with `place`.
     """
     word = text.strip().lower()
-    if NoneType in kinds and word in ("none", "null"):
+    if NoneType in kinds and word in UNSET:
         return None
     if word not in SWITCHES:
         raise BadValue(f"{place}, got a text that is neither true nor false")

@@ -1,5 +1,6 @@
 """The part of DeepSeekMath's equality that parses formulas; it runs in the worker alone."""
 
+import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from math import isclose
@@ -8,6 +9,7 @@ from typing import Any, TypeAlias
 from eval.grading.paper_rules import TOLERANCE, same_lists
 
 Expression: TypeAlias = Any  # Any: sympy's grammar has no types
+NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def compare_as_paper(golds: Sequence[str], predictions: Sequence[str]) -> bool:
@@ -47,8 +49,10 @@ def parse_prefix(text: str) -> Expression:
     r"""Parse the longest prefix of a text that is a formula to sympy's grammar; `\pi` is a letter.
 
     This is `sympy.parsing.latex.parse_latex` without its check of the ANTLR version: math-verify
-    needs a newer one.
+    needs a newer one. A plain number is not parsed, as the grammar takes a second for 1,000 digits.
     """
+    if NUMBER.fullmatch(text):
+        return import_module("sympy").Number(text)
     antlr = import_module("antlr4")
     grammar = import_module("sympy.parsing.latex._parse_latex_antlr")
     listener = grammar.MathErrorListener(text)

@@ -7,12 +7,13 @@ A sample that nobody had to adjudicate has the verdict of all three graders, the
 import gzip
 import json
 import os
+import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from eval.grading import Verdict, grade_as_paper
+from eval.grading import Verdict, grade_as_paper, paper_symbolic
 from eval.samples.side_by_side import judge_both
 from eval.samples.store import Sample
 from eval.sets.benchmarks import find_benchmark
@@ -199,3 +200,11 @@ def test_a_few_shot_run_is_read_by_the_few_shot_rules():
         for mode in ("cot", "few-shot")
     }
     assert read == {"cot": "8", "few-shot": "7"}
+
+
+@pytest.mark.parametrize("text", ["7", "007", "0.25", "3.1400", "12345678901234567890.5"])
+def test_a_plain_number_is_what_the_grammar_makes_of_it(text: str, monkeypatch: pytest.MonkeyPatch):
+    plain = paper_symbolic.parse_prefix(text)
+    monkeypatch.setattr(paper_symbolic, "NUMBER", re.compile("(?!)"))
+    parsed = paper_symbolic.parse_prefix(text)
+    assert (type(plain), plain) == (type(parsed), parsed)
