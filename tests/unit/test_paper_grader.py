@@ -202,7 +202,7 @@ def test_a_few_shot_run_is_read_by_the_few_shot_rules():
     assert read == {"cot": "8", "few-shot": "7"}
 
 
-@pytest.mark.parametrize("text", ["7", "007", "0.25", "3.1400", "12345678901234567890.5"])
+@pytest.mark.parametrize("text", ["7", "70", "0.25", "3.1400", "12345678901234567890.5"])
 def test_a_plain_number_is_what_the_grammar_makes_of_it(text: str, monkeypatch: pytest.MonkeyPatch):
     plain = paper_symbolic.parse_prefix(text)
     monkeypatch.setattr(paper_symbolic, "NUMBER", re.compile("(?!)"))
