@@ -247,6 +247,21 @@ def test_a_verdict_with_another_number_supersedes(name):
     assert other["supersedes"] == first["digest"]
 
 
+def test_a_verdict_with_another_value_of_a_gate_supersedes():
+    """`repro check` compares gates too: a record that kept the old values could not be mended."""
+
+    def gated(value):
+        gate = {
+            **{"below": "unhealthy", "measure": "accuracy change", "arm": "a"},
+            **{"relation": ">=", "bound": -1.5, "values": [value]},
+        }
+        return write_record(verdicts([0]) | {"verdicts": [verdict_row() | {"gates": [gate]}]})
+
+    first, other, same = gated(-1.0), gated(0.5), gated(0.5)
+    assert other["supersedes"] == first["digest"]
+    assert same["digest"] == other["digest"]
+
+
 def test_a_field_that_a_schema_does_not_name_is_kept():
     """So records stay readable when a kind gains fields, and old ones that lack these do too."""
     written = write_record(a_run(remark="by hand"))
