@@ -26,6 +26,7 @@ from eval.errors import BadValue, DamagedFile, MissingFile
 
 logger = logging.get_logger(__name__)
 
+FOLDER = "bema"  # of the averaged model, in the output folder
 STATE = "bema.safetensors"  # of the averages, in a checkpoint
 PARTS = ("start", "ema", "bema")
 
@@ -44,13 +45,13 @@ class BEMACallback(TrainerCallback):
     The main process keeps three copies of the trainable weights on `device`, in 32 bits or more.
 
     Attributes:
-        saved: The parts of an average that are written, each into the folder of its name.
+        saved: The part of an average that is written, one of `PARTS`.
 
     Raises:
         BadValue: a number is out of range, or `device` is no device.
     """
 
-    saved: tuple[str, ...] = ("bema",)
+    saved = "bema"
 
     def __init__(
         self,
@@ -148,7 +149,7 @@ class BEMACallback(TrainerCallback):
         model: nn.Module,
         **_: object,
     ) -> None:
-        """Write the averaged models, unless there was no update."""
+        """Write the averaged model, unless there was no update."""
         updates = self.schedule.updates_until(state.global_step)
         if not updates:
             logger.warning(
@@ -160,16 +161,16 @@ class BEMACallback(TrainerCallback):
         policy = unwrapped(model)
         with gather_by_deepspeed(policy):
             whole = {name: full_tensor(weight) for name, weight in policy.state_dict().items()}
-        for part in self.saved if state.is_world_process_zero else ():
-            folder = Path(str(args.output_dir)) / part
-            policy.save_pretrained(folder, state_dict=whole | self.weights(policy, part))
+        if state.is_world_process_zero:
+            folder = Path(str(args.output_dir)) / FOLDER
+            policy.save_pretrained(folder, state_dict=whole | self.weights(policy))
             logger.info(f"BEMA: saved the average of {updates} updates in {folder}")
 
-    def weights(self, model: PreTrainedModel, part: str) -> dict[str, Tensor]:
-        """Return averaged weights by their names in the model, tied ones by all their names."""
+    def weights(self, model: PreTrainedModel) -> dict[str, Tensor]:
+        """Return the averaged weights by their names in the model, tied ones by all their names."""
         first_names = {id(weight): name for name, weight in model.named_parameters()}
         return {
-            name: getattr(self.averages[first_names[id(weight)]], part).to(weight.dtype)
+            name: getattr(self.averages[first_names[id(weight)]], self.saved).to(weight.dtype)
             for name, weight in model.named_parameters(remove_duplicate=False)
             if first_names[id(weight)] in self.averages
         }
@@ -181,17 +182,16 @@ class BEMACallback(TrainerCallback):
                 self.averages[name] = WeightAverage.of(weight, self.device)
 
 
-class SavedAverages(BEMACallback):
-    """Callback that saves the moving average of the weights and the corrected one.
+class SavedAverage(BEMACallback):
+    """Callback that saves the moving average of the weights, or the corrected one.
 
     Raises:
         BadValue: the training has no update; as soon as its number of steps is known.
     """
 
-    saved = ("ema", "bema")
-
-    def __init__(self, schedule: BEMASchedule):
+    def __init__(self, saved: str, schedule: BEMASchedule):
         super().__init__(**asdict(schedule))
+        self.saved = saved
 
     def on_train_begin(
         self,
@@ -215,7 +215,7 @@ class SavedAverages(BEMACallback):
         model: nn.Module,
         **others: object,
     ) -> None:
-        """Write the averaged models, unless the training was stopped before an update."""
+        """Write the averaged model, unless the training was stopped before an update."""
         self.schedule.check_steps(state.global_step)
         super().on_train_end(args, state, control, model=model, **others)
 
