@@ -34,6 +34,17 @@ class Parametrised(Protocol):
         ...
 
 
+# The least values of fields that every config has, beside its own `AT_LEAST`.
+SHARED_BOUNDS: Mapping[str, float] = {
+    "learning_rate": 0.0,
+    "per_device_train_batch_size": 1,
+    "per_device_eval_batch_size": 1,
+    "gradient_accumulation_steps": 1,
+    "dataloader_num_workers": 0,
+    "seed": 0,
+}
+
+
 class UnknownArgument(UnknownName, TypeError):
     """A keyword argument that is no field; a TypeError, as for any unknown keyword of Python."""
 
@@ -48,7 +59,7 @@ class BaseConfig(TrainingArguments):
     Raises:
         UnknownArgument: there is no such field.
         BadValue: a field of `UNSUPPORTED` is not at its default, a value is not among its
-            `CHOICES`, or it is below its bound in `AT_LEAST` or `COUNTS`.
+            `CHOICES`, or it is below its bound in `AT_LEAST` or `SHARED_BOUNDS`.
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
@@ -56,14 +67,6 @@ class BaseConfig(TrainingArguments):
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {}
     ALIASES: ClassVar[Mapping[str, Mapping[object, object]]] = {}
     AT_LEAST: ClassVar[Mapping[str, float]] = {}
-    COUNTS: ClassVar[Mapping[str, float]] = {  # the same bounds, of every config
-        "learning_rate": 0.0,
-        "per_device_train_batch_size": 1,
-        "per_device_eval_batch_size": 1,
-        "gradient_accumulation_steps": 1,
-        "dataloader_num_workers": 0,
-        "seed": 0,
-    }
     # By the value of `semantics`, where there is such a field: the defaults that are other ones.
     SEMANTICS: ClassVar[Mapping[str, Mapping[str, object]]] = {}
     PAPERS_HAVE: ClassVar[Mapping[str, object]] = {}  # of fields that scripts have otherwise
@@ -269,13 +272,13 @@ class BaseConfig(TrainingArguments):
             raise BadValue(f"{name} requires non-reentrant checkpoints: leave use_reentrant out")
 
     def check_ranges(self) -> None:
-        """Refuse a field below its bound in `AT_LEAST` or `COUNTS`; None is allowed if typed.
+        """Refuse a field below its bound; None is allowed if the type of the field has it.
 
         Raises:
             BadValue: there is such a field.
         """
         types = field_types(self.declaring)
-        for key, bound in {**self.COUNTS, **self.AT_LEAST}.items():
+        for key, bound in {**SHARED_BOUNDS, **self.AT_LEAST}.items():
             value = getattr(self, key)
             unset = value is None and NoneType in get_args(types[key])
             if not unset and (value is None or not value >= bound):
