@@ -136,6 +136,7 @@ WATCHED = frozenset(
 )
 # Fields whose unset value can mean the same as a given one, and the property with the common value.
 ACTS_BY: Mapping[str, str] = {
+    "average_update_freq": "steps_between_averages",
     "epsilon_high": "upper_epsilon",
     "num_generations_eval": "generations_eval",
     "penalty_gamma": "penalty_discount",

@@ -109,9 +109,10 @@ class Paper:
     `profiles` hold this paper's settings at each scale. An arm wins over them; what it changes at
     one scale only stands in its `"at": {scale: {...}}`, and an arm with `"only_at": scale` exists
     at that scale alone. Two arms may not be one training;
-    `"same_as": arm`, in an arm or in its `at`, says that these two are meant to be. An arm of
-    another `"family"` has that one's profile, and of the paper the model, data, rewards and
-    benchmarks, and as many samples as its main arm. `preparations` are trainings that come before,
+    `"same_as": arm`, in an arm or in its `at`, says that these two are meant to be, as are arms
+    that score different `weights` of one. An arm of another `"family"` has that one's profile, and
+    of the paper the model, data, rewards and benchmarks, and as many samples as its main arm.
+    `preparations` are trainings that come before,
     written like arms: a `model` of `"prepared:NAME"` is what one of them made, with seed 0, or with
     the run's own seed if it says `"per_seed": True`; with `"per_seed": n` it is the n-th of
     several, each of which has a seed of its own for each seed of a run. `layouts` are of tables

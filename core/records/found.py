@@ -4,7 +4,7 @@ from pathlib import Path
 
 from core.records.index import ListedRun, listed_runs
 from core.records.notes import read_note
-from core.records.places import DONE, MODEL, record_files, root
+from core.records.places import DONE, MODELS, record_files, root
 from core.records.record import current, read_record, read_records
 from core.records.schema import Record, RunRecord, place_of, runs_of
 from eval.errors import BadValue, MissingFile, UnknownName
@@ -91,8 +91,10 @@ def models_here() -> dict[str, Path]:
     """Return the folder of each model trained on this machine, by the digest of its weights."""
     folders: dict[str, Path] = {}
     for note in sorted((root() / "runs").glob(f"train-*/{DONE}")):
-        weights = read_note(note, f"delete {note.parent}")["outputs"].get("weights")
-        folders.setdefault(weights, note.parent / MODEL)
+        outputs = read_note(note, f"delete {note.parent}")["outputs"]
+        digests = {"live": outputs.get("weights"), **outputs.get("averages", {})}
+        for weights, digest in digests.items():
+            folders.setdefault(digest, note.parent / MODELS[weights])
     return folders
 
 

@@ -15,6 +15,7 @@ PARQUET = ".parquet"  # of stored samples: of a run beside its record, with the 
 OURS = "repro-papers"  # the distribution that this is
 DONE = "done.json"  # the note in the folder of a finished stage
 MODEL = "model"  # the folder of a trained model in that of its stage
+MODELS = {"live": MODEL, "ema": f"{MODEL}-ema", "bema": f"{MODEL}-bema"}  # by the kind of weights
 EARLIER = "earlier"  # beside a paper's records: those of pocket worlds that are gone
 
 

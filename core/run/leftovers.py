@@ -18,7 +18,7 @@ from core.settings.run_settings import HELD_OUT
 STAGE = re.compile("[a-z]+-.*?[0-9a-f]{16}")  # the name of a stage's folder ends with its key
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')  # in JSON
 NAMED = re.compile("[0-9a-f]{64}|[0-9a-f]{16}")  # digests and keys
-POLICIES = ("start", "train")  # stages that give one
+POLICIES = ("start", "train", "averaged")  # stages that give one
 PAGES = "reports"
 PAGE = re.compile(".*-([0-9a-f]{16})")  # the folder of a page of runs with settings of one's own
 

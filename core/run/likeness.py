@@ -93,10 +93,10 @@ def computed_here(run: RunRecord, chain: Chain) -> RunRecord | None:
     """
     if chain.train is None:
         return run
-    trained = chain.train.outputs()
-    if trained is None:
+    trained, policy = chain.train.outputs(), chain.policy.outputs()
+    if trained is None or policy is None:
         return None
-    weights = {"weights": trained["weights"], "kernels": trained["kernels"]}
+    weights = {"weights": policy["weights"], "kernels": trained["kernels"]}
     return cast(
         RunRecord, {**run, "train": {**run["train"], **weights}, "curves": trained["curves"]}
     )

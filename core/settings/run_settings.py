@@ -13,7 +13,7 @@ from eval.errors import BadValue, UnknownName
 LAUNCHES = ("ddp", "fsdp2", "zero1", "zero2", "zero3")  # files of core/spread/accelerate_configs
 # What answers benchmarks: our engine, vLLM in this process, or a server that is started for it.
 EVAL_ENGINES = ("native", "vllm", "server")
-LIVE, EMA, BEMA = WEIGHTS = ("live", "ema", "bema")  # which weights of a training are saved
+LIVE, EMA, BEMA = WEIGHTS = ("live", "ema", "bema")  # which weights of a training are scored
 HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems
 HELD_OUT_KL = "held_out/kl_to_start"  # and of own answers to them
 HELD_OUT_NLL = "held_out/nll"  # and of their completions
@@ -65,9 +65,10 @@ class RunSettings:
     `trainer` is a class that trains in place of the family's own, which it extends:
     `module:Class` or `FILE.py:Class`.
 
-    `weights` of the training are saved and scored: the trained ones ("live"), their moving average
-    ("ema"), or the corrected average ("bema") of arXiv 2508.00180. `average_*` are the arguments of
-    `BEMACallback`. The training is the same, and all that is logged in it is of the live weights.
+    `weights` of the training are scored: the trained ones ("live"), their moving average ("ema"),
+    or the corrected average ("bema") of arXiv 2508.00180. `average_*` are the arguments of
+    `BEMACallback`; `average_update_freq` is 400 by default if an average is scored, else there is
+    none. A training with averages saves all three models, and logs numbers of the live one.
 
     `use_peft` trains LoRA adapters; it, `lora_*`, `use_rslora` and `use_dora` are fields of TRL's
     `ModelConfig`.
@@ -109,7 +110,7 @@ class RunSettings:
     threads: int | None = None
     trainer: str | None = None
     weights: str = LIVE
-    average_update_freq: int = 400
+    average_update_freq: int | None = None
     average_ema_power: float = 0.5
     average_bias_power: float = 0.2
     average_lag: int = 10
@@ -162,17 +163,15 @@ class RunSettings:
             )
 
     def _check_weights(self) -> None:
-        """Check which weights are saved, and that the settings of averages act on them."""
+        """Check which weights are scored, and that the settings of averages act."""
         if self.weights not in WEIGHTS:
             raise UnknownName("weights", self.weights, WEIGHTS)
-        idle = {LIVE: AVERAGES, EMA: ("average_bias_power",), BEMA: ()}[self.weights]
-        for name in idle:
+        for name in () if self.averaging else AVERAGES:
             if getattr(self, name) != getattr(type(self), name):
                 raise BadValue(
-                    f"{name} is set and has no effect on weights={self.weights}: leave it out, or "
-                    "set weights=bema"
+                    f"{name} is set and has no effect, as no weights are averaged: leave it out, "
+                    "or set average_update_freq"
                 )
-        _ = self.averaging  # raises if a number is out of range
 
     def _check_engine(self) -> None:
         """Check that the engine exists and that its options belong to it."""
@@ -202,16 +201,20 @@ class RunSettings:
 
     @property
     def averaging(self) -> BEMASchedule | None:
-        """The schedule of the averages, None if the live weights are saved.
+        """The schedule of the averages, None if there are none.
 
         Raises:
             BadValue: a number is out of range.
         """
-        if self.weights == LIVE:
+        if self.weights == LIVE and self.average_update_freq is None:
             return None
-        return BEMASchedule(
-            **{name.removeprefix("average_"): getattr(self, name) for name in AVERAGES}
-        )
+        values = {name.removeprefix("average_"): getattr(self, name) for name in AVERAGES}
+        return BEMASchedule(**{name: v for name, v in values.items() if v is not None})
+
+    @property
+    def steps_between_averages(self) -> int | None:
+        """The optimizer steps between two updates of the averages, None if there are none."""
+        return self.averaging and self.averaging.update_freq
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -280,8 +283,7 @@ IDLE = (
     Idle(("heldout_nll",), lambda s: not s.heldout_nll),
     Idle(("eval_tensor_parallel",), lambda s: s.eval_engine != "vllm"),
     Idle(("eval_server",), lambda s: s.eval_engine != "server"),
-    Idle(("weights", "average_*"), lambda s: s.weights == LIVE),
-    Idle(("average_bias_power",), lambda s: s.weights == EMA),
+    Idle(("average_*",), lambda s: s.averaging is None),
     Idle(("lora_*",), lambda s: not s.use_peft),
     *(Idle((name,), lambda s, name=name: not getattr(s, name)) for name in LORA_OPTIONS),
     Idle(("roles",), lambda s: not s.roles),
@@ -294,7 +296,7 @@ IDLE = (
 )
 # Fields that say what is asked of a trained policy: no part of its training.
 SCORING = frozenset(
-    {"benchmarks", "scorers", "twins", "eval_limit", "eval_modes", "eval_temperature"}
+    {"benchmarks", "scorers", "twins", "eval_limit", "eval_modes", "eval_temperature", "weights"}
     | {"eval_engine", "eval_server", "eval_tensor_parallel"}
 ) | {f"at_k_{part}" for part in ("benchmarks", "samples", "limit", "temperature")}
 # Fields that choose among trainings: no part of one, nor of what its record says of it.

@@ -26,7 +26,6 @@ from eval.errors import BadValue, DamagedFile, MissingFile
 
 logger = logging.get_logger(__name__)
 
-FOLDER = "bema"  # of the averaged model, in the output folder
 STATE = "bema.safetensors"  # of the averages, in a checkpoint
 PARTS = ("start", "ema", "bema")
 
@@ -45,13 +44,13 @@ class BEMACallback(TrainerCallback):
     The main process keeps three copies of the trainable weights on `device`, in 32 bits or more.
 
     Attributes:
-        saved: The part of an average that is written, one of `PARTS`.
+        saved: The parts of an average that are written, each into the folder of its name.
 
     Raises:
         BadValue: a number is out of range, or `device` is no device.
     """
 
-    saved = "bema"
+    saved: tuple[str, ...] = ("bema",)
 
     def __init__(
         self,
@@ -149,7 +148,7 @@ class BEMACallback(TrainerCallback):
         model: nn.Module,
         **_: object,
     ) -> None:
-        """Write the averaged model, unless there was no update."""
+        """Write the averaged models, unless there was no update."""
         updates = self.schedule.updates_until(state.global_step)
         if not updates:
             logger.warning(
@@ -161,16 +160,16 @@ class BEMACallback(TrainerCallback):
         policy = unwrapped(model)
         with gather_by_deepspeed(policy):
             whole = {name: full_tensor(weight) for name, weight in policy.state_dict().items()}
-        if state.is_world_process_zero:
-            folder = Path(str(args.output_dir)) / FOLDER
-            policy.save_pretrained(folder, state_dict=whole | self.weights(policy))
+        for part in self.saved if state.is_world_process_zero else ():
+            folder = Path(str(args.output_dir)) / part
+            policy.save_pretrained(folder, state_dict=whole | self.weights(policy, part))
             logger.info(f"BEMA: saved the average of {updates} updates in {folder}")
 
-    def weights(self, model: PreTrainedModel) -> dict[str, Tensor]:
-        """Return the averaged weights by their names in the model, tied ones by all their names."""
+    def weights(self, model: PreTrainedModel, part: str) -> dict[str, Tensor]:
+        """Return averaged weights by their names in the model, tied ones by all their names."""
         first_names = {id(weight): name for name, weight in model.named_parameters()}
         return {
-            name: getattr(self.averages[first_names[id(weight)]], self.saved).to(weight.dtype)
+            name: getattr(self.averages[first_names[id(weight)]], part).to(weight.dtype)
             for name, weight in model.named_parameters(remove_duplicate=False)
             if first_names[id(weight)] in self.averages
         }
@@ -182,16 +181,17 @@ class BEMACallback(TrainerCallback):
                 self.averages[name] = WeightAverage.of(weight, self.device)
 
 
-class SavedAverage(BEMACallback):
-    """Callback that saves the moving average of the weights, or the corrected one.
+class SavedAverages(BEMACallback):
+    """Callback that saves the moving average of the weights and the corrected one.
 
     Raises:
         BadValue: the training has no update; as soon as its number of steps is known.
     """
 
-    def __init__(self, saved: str, schedule: BEMASchedule):
+    saved = ("ema", "bema")
+
+    def __init__(self, schedule: BEMASchedule):
         super().__init__(**asdict(schedule))
-        self.saved = saved
 
     def on_train_begin(
         self,
@@ -215,7 +215,7 @@ class SavedAverage(BEMACallback):
         model: nn.Module,
         **others: object,
     ) -> None:
-        """Write the averaged model, unless the training was stopped before an update."""
+        """Write the averaged models, unless the training was stopped before an update."""
         self.schedule.check_steps(state.global_step)
         super().on_train_end(args, state, control, model=model, **others)
 

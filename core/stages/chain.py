@@ -11,7 +11,7 @@ from core.families.worlds import POCKET
 from core.models.builds import build_of, is_trained_here
 from core.settings.resolve import resolve
 from core.settings.resolved import Resolved
-from core.settings.run_settings import LARGEST_SEED, RunSettings
+from core.settings.run_settings import LARGEST_SEED, LIVE, RunSettings
 from core.stages.answering import Answering
 from core.stages.data import Data
 from core.stages.divergences import Divergences
@@ -29,7 +29,7 @@ from core.stages.rows import Rows
 from core.stages.sampler_gap import SamplerGap
 from core.stages.stage import Policy, Stage
 from core.stages.start import Chosen, Start
-from core.stages.train import Train
+from core.stages.train import Averaged, Train
 from eval.errors import BadValue
 from eval.samples.evaluation import Decoding
 
@@ -131,13 +131,23 @@ class Chain:
 
     @property
     def policy(self) -> Policy:
-        """The stage of the model that is scored: the training, or the start without one."""
-        return self.train or self.start
+        """The stage of the model that is scored; without a training it is the start."""
+        weights = self.resolved.run.weights
+        if self.train is None or weights == LIVE:
+            return self.train or self.start
+        return Averaged(train=self.train, weights=weights)
 
     @property
     def training(self) -> list[Stage]:
-        """The stages of data, start and training; the start alone if the family does not train."""
-        return [self.train.data, self.start, self.train] if self.train else [self.start]
+        """The stages of data, start and policy; the start alone if the family does not train."""
+        return [self.train.data, self.start, *self.trained] if self.train else [self.start]
+
+    @property
+    def trained(self) -> list[Stage]:
+        """The training and, if an average of its weights is scored, that one."""
+        if self.train is None:
+            return []
+        return [self.train] if self.policy is self.train else [self.train, self.policy]
 
     @property
     def making(self) -> list[Stage]:
@@ -156,7 +166,7 @@ class Chain:
             return []
         start, trained = (
             Answering(policy, loading_of(self.resolved), self.resolved.run.threads)
-            for policy in (self.start, self.train)
+            for policy in (self.start, self.policy)
         )
         return [
             [
@@ -239,7 +249,7 @@ class Chain:
     @property
     def own_stages(self) -> list[Stage]:
         """The stages that train the policy and score it."""
-        trained = [self.train.data, self.train] if self.train else []
+        trained = [self.train.data, *self.trained] if self.train else []
         return [*trained, *self.evaluations(self.policy), *self.probabilities]
 
     @property
@@ -275,7 +285,7 @@ class Chain:
             before = self.prepared[build_of(name, self.seed)]
         else:
             before = self._preparation_of(name)
-        return Chosen(name, before.train if before else None, self.seed)
+        return Chosen(name, before.policy if before else None, self.seed)
 
 
 def decoding_of_solutions(run: RunSettings) -> Decoding:

@@ -115,7 +115,7 @@ def result_fields(chain: Chain, outputs: RunOutputs) -> dict[str, object]:
         "size": size_of(outputs.start["parameters"]),
         "model": outputs.start,
         "data": outputs.data,
-        "train": {k: v for k, v in trained.items() if k not in ("curves", "phases")},
+        "train": {k: v for k, v in trained.items() if k not in ("averages", "curves", "phases")},
         "start_scores": before.scores if chain.train else [],
         "scores": after.scores,
         "curves": trained["curves"],
@@ -145,7 +145,7 @@ def request_of(resolved: Resolved) -> dict[str, object]:
 
 def run_trial(chain: Chain, *, force: bool = False) -> Outputs:
     """Run the training of a trial, which is evaluated on held-out problems and not on any suite."""
-    for stage in (*chain.preparations, *chain.training[:-1]):
+    for stage in (*chain.preparations, chain.data, chain.start):
         stage.run()
     return train_policy(chain, force=force)
 
@@ -182,7 +182,8 @@ def train_policy(chain: Chain, *, force: bool = False) -> Outputs:
         return {"steps": 0, "plan": plan, "curves": {}, "phases": {}}
     if train.is_done and not force:
         say(f"{resolved.arm} seed {chain.seed}: trained before, runs/{train.folder.name}")
-    return train.run(force=force)
+    outputs = train.run(force=force)
+    return outputs if chain.policy is train else {**outputs, **chain.policy.run(force=force)}
 
 
 def score_start(chain: Chain, *, force: bool = False) -> Scored:
@@ -223,7 +224,7 @@ def pair_curves(before: Scored, after: Scored) -> dict[str, Outputs]:
 def held_out_files(chain: Chain, trained: Outputs) -> Scored:
     """Return the files of the held-out answers of a training, by digest."""
     files: Mapping[str, str] = trained.get("held_out", {})
-    folder = chain.policy.folder / FOLDER
+    folder = (chain.train or chain.start).folder / FOLDER
     return Scored(files={digest: folder / f"{step}.jsonl.gz" for step, digest in files.items()})
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar, TypeAlias
 
 from core.records.files import folder_files, no_space
 from core.records.notes import check_files, read_note, write_note
-from core.records.places import DONE, MODEL, root
+from core.records.places import DONE, MODELS, root
 from core.settings.canonical import SHORT, canonical, digest_of
 from eval.errors import DamagedFile
 from eval.json_lines import JsonObject
@@ -148,7 +148,8 @@ def is_made_later(name: str, written: Container[str]) -> bool:
     if partial := PARTIAL.fullmatch(path.name):
         path = path.with_name(partial["name"])
     sampled = path.parent.name == OUTCOMES and str(path.parent.parent / path.name) in written
-    return str(path) in (DONE, PAGE, f"{MODEL}/{CARD}") or sampled
+    cards = [f"{folder}/{CARD}" for folder in MODELS.values()]
+    return str(path) in (DONE, PAGE, *cards) or sampled
 
 
 @contextmanager

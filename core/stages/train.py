@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from core.records.places import MODEL
+from core.records.places import MODEL, MODELS
 from core.settings.effective import effective
 from core.settings.resolved import Resolved
 from core.stages.data import Data
@@ -16,7 +16,10 @@ from eval.grading import GRADER_VERSION
 
 @dataclass(frozen=True, kw_only=True)
 class Train(Policy):
-    """The training of one arm with one seed, from the model of another stage."""
+    """The training of one arm with one seed, from the model of another stage.
+
+    Arms that score different weights of one training have one stage.
+    """
 
     name = "train"
     resolved: Resolved
@@ -65,3 +68,36 @@ class Train(Policy):
         roles = {role: model.model for role, model in self.roles.items()}
         models = Models(self.begin.model, roles)
         return train(self.resolved, self.seed, models, self.data.folder, folder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Averaged(Policy):
+    """An average of the weights of a training, which the training saved."""
+
+    name = "averaged"
+    train: Train
+    weights: str
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """The training, and which of its models this is."""
+        return {"train": self.train.key, "weights": self.weights}
+
+    @property
+    def subject(self) -> str:
+        """The name of the arm."""
+        return self.train.subject
+
+    @property
+    def label(self) -> str:
+        """The paper, the arm and the seed."""
+        return self.train.label
+
+    @property
+    def model(self) -> str:
+        """The folder of the averaged model, in that of the training."""
+        return str(self.train.folder / MODELS[self.weights])
+
+    def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
+        """Return the digest of the weights."""
+        return {"weights": self.train.run()["averages"][self.weights]}

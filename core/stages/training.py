@@ -25,15 +25,14 @@ from core.families.family import Training
 from core.models.load import ADAPTERS, load_tokenizer
 from core.records.files import folder_files
 from core.records.notes import read_note, write_note
-from core.records.places import MODEL
+from core.records.places import MODEL, MODELS
 from core.rewards.verifiers import check_rewards
 from core.settings.canonical import digest_of
 from core.settings.own_trainer import load_trainer
 from core.settings.resolved import Resolved
 from core.settings.run_settings import RunSettings
 from core.shards.adapters import get_peft_config
-from core.shards.bema import FOLDER as AVERAGE
-from core.shards.bema import SavedAverage
+from core.shards.bema import SavedAverages
 from core.spread.checkpoints import SealCallback, last_checkpoint
 from core.spread.launch import Models
 from core.stages.held_out import ANSWER_TOKENS, FOLDER, split_as_asked
@@ -105,8 +104,11 @@ def _train(
     with naming_rewards():
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     end_wandb(config.report_to)
-    average = work / AVERAGE if settings.averaging else None
-    save_policy(trainer, models.policy, settings.chat_template, folder / MODEL, average)
+    save_policy(trainer, models.policy, settings.chat_template, folder / MODEL)
+    averages = SavedAverages.saved if settings.averaging else ()
+    for part in averages:
+        saved = folder / MODELS[part]
+        save_policy(trainer, models.policy, settings.chat_template, saved, work / part)
     if not is_first:
         return {}
     launched = {"launch": f"{settings.launch}, {settings.processes} processes"}
@@ -114,6 +116,11 @@ def _train(
         "steps": trainer.state.global_step,
         "plan": resolved.family.batches(config, len(train), settings.processes, {}),
         "weights": weights_digest(folder / MODEL),
+        **(
+            {"averages": {part: weights_digest(folder / MODELS[part]) for part in averages}}
+            if averages
+            else {}
+        ),
         "kernels": {**acting_kernels(), PROCESSOR: processor()},
         "curves": curves(folder / LOG),
         "phases": trainer.phases.summary(),
@@ -179,7 +186,7 @@ def build_trainer(
     schedule = settings.averaging
     callbacks: list[TrainerCallback] = [
         *watching,
-        *([SavedAverage(settings.weights, schedule)] if schedule else []),
+        *([SavedAverages(schedule)] if schedule else []),
         JsonlCallback(folder / LOG),
         ProgressCallback(f"{resolved.arm} seed {config.seed}", family.progress),
         SealCallback(),

@@ -23,7 +23,7 @@ from core.records.schema import (
     tunings_of,
 )
 from core.settings.canonical import digest_of
-from core.settings.run_settings import HELD_OUT, LIVE
+from core.settings.run_settings import HELD_OUT
 from core.stages.sources import model_folder, version_here
 from core.verdicts.plan_digests import REMEDY, plan_changes
 from core.verdicts.simulations import simulation_problems, with_simulations
@@ -121,20 +121,18 @@ def identical_trainings(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str
 
     Sampled answers that training has not changed at all are reported as well. Weights and samples
     of trainings that diverged are not compared: none of their weights is a number. Samples of which
-    `OFTEN_ALIKE` percent are right are not compared either, and a reward model has none. Curves are
-    those of the trained weights, so runs that save different averages may have equal curves.
+    `OFTEN_ALIKE` percent are right are not compared either, and a reward model has none.
     """
     first: dict[Hashable, RunRecord] = {}
     for run in runs:
         if "weights" not in run["train"]:
             continue  # nothing was trained: each seed may ask the same
         yield from unchanged_samples(run)
-        saved = run["config"].get("weights", {"value": LIVE})["value"]
-        curves = (run["curves"], saved)
-        parts: dict[str, object] = {"weights": run["train"]["weights"], "curves": curves}
+        curves = {"curves": run["curves"]}
+        parts: dict[str, object] = {"weights": run["train"]["weights"], **curves}
         if any(row["value"] < OFTEN_ALIKE for row in run["scores"]):
             parts["samples"] = [with_texts(row)["digest"] for row in run["scores"]]
-        compared = {"curves": curves} if has_diverged(run) else parts
+        compared = curves if has_diverged(run) else parts
         for name, part in compared.items():
             first_run = first.setdefault((run["scale"], name, digest_of(part)), run)
             if training_identity(paper, first_run) != training_identity(paper, run):

@@ -1,5 +1,7 @@
 """Trainings that should differ and do not: equal weights, samples or curves of two records."""
 
+from dataclasses import replace
+
 import pytest
 
 from core.paper.registry import find_paper
@@ -33,15 +35,12 @@ def test_equal_weights_of_two_seeds_are_reported(weights, said):
     assert named == said
 
 
-def averaged(saved, seed=20, weights="a"):
-    """A record of a run that saves these weights of a training."""
-    return {**record(seed, weights=weights), "config": {"weights": {"value": saved}}}
-
-
-def test_runs_that_save_different_weights_of_one_training_have_its_curves():
-    runs = [record(20), averaged("ema", weights="b"), averaged("bema", weights="c")]
-    assert list(identical_trainings(PAPER, runs)) == []
-    (line,) = identical_trainings(PAPER, [*runs, averaged("ema", seed=21, weights="d")])
+def test_arms_that_score_different_weights_of_one_training_have_its_curves():
+    arms = {"live": {}, "ema": {"same_as": "live"}}
+    paper = replace(PAPER, arms=arms)
+    live, average = ({**record(20, weights=arm), "arm": arm} for arm in arms)
+    assert list(identical_trainings(paper, [live, average])) == []
+    (line,) = identical_trainings(replace(PAPER, arms={"live": {}, "ema": {}}), [live, average])
     assert " its curves are those of " in line
 
 
