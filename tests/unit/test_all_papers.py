@@ -246,7 +246,7 @@ def short_starts(monkeypatch):
     few = {"max_steps": 2, "heldout_every": 2, "heldout_problems": 2}
     for name, world in WORLDS.items():
         starts = {
-            start: own | few | ({"heldout_target": 0.0} if "heldout_target" in own else {})
+            start: {**own, **few, **({"heldout_target": 0.0} if "heldout_target" in own else {})}
             for start, own in world.preparations.items()
             if "max_steps" in own and not {name, start} & WHOLE
         }
