@@ -38,7 +38,8 @@ def chat_text(
     text = apply_template(tokenizer, messages, tokenize=False, add_generation_prompt=True)
     if (system or "").strip() not in text:
         raise BadValue(f"the chat template of {name} omits system messages: give none")
-    if not text or (messages[-1]["content"] or "").strip() not in text:
+    last = messages[-1].get("content") if messages else ""
+    if not text or (isinstance(last, str) and last.strip() not in text):
         raise BadValue(
             f"the chat template of {name} omits the prompt, so no model would read it: give "
             "chat_template=plain or a Jinja file (`repro eval --chat-template plain`)"

@@ -235,6 +235,8 @@ def test_a_line_that_is_no_object_is_named(line, file):
         ([{"rol": "user"}], "[{'rol': 'user'}]: expected a text, or a list of messages"),
         ([{"role": "user", "content": None}], "expected a text, or a list of messages"),
         ({"role": "user"}, "{'role': 'user'}: expected a text, or a list of messages"),
+        ([{"role": "assistant", "content": "2"}], "expected a message of role user"),
+        ([{"role": "user", "content": " "}], "expected a message of role user"),
     ],
 )
 def test_a_prompt_that_is_no_conversation_is_refused_with_its_row(value, words):
