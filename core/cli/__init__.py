@@ -1,7 +1,8 @@
 """The command line, one module for each group of commands.
 
 Importing it makes Ctrl-C quiet, garbage collections rarer and pins the kernels, before the module
-of a command loads torch. Without a terminal, datasets draw no progress bars.
+of a command loads torch. Closed streams are opened on the null device. Without a terminal,
+datasets draw no progress bars.
 """
 
 import gc
@@ -9,9 +10,11 @@ import os
 import sys
 
 from core.cli.interrupts import exit_on_interrupt
+from core.cli.missing_streams import open_missing_streams
 
 gc.set_threshold(20_000)  # torch and transformers make a million objects that stay
 exit_on_interrupt()
+open_missing_streams()
 
 from core.stages.kernels import pin_kernels  # noqa: E402 - Ctrl-C may come while it is imported
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, get_args
 from transformers.training_args import TrainingArguments
 
 from core.configs.former_fields import FORMER_FIELDS
-from core.configs.number_texts import convert_numbers
+from core.configs.number_texts import convert_numbers, number_of
 from core.configs.processes import asks_for_shards, join_on_cpu
+from core.configs.ranges import NUMBER, SHARED_RANGES, Range, at_least
 from core.option import option
 from core.paper.overrides import field_types
 from eval.errors import BadValue, UnknownName
@@ -34,17 +35,6 @@ class Parametrised(Protocol):
         ...
 
 
-# The least values of fields that every config has, beside its own `AT_LEAST`.
-SHARED_BOUNDS: Mapping[str, float] = {
-    "learning_rate": 0.0,
-    "per_device_train_batch_size": 1,
-    "per_device_eval_batch_size": 1,
-    "gradient_accumulation_steps": 1,
-    "dataloader_num_workers": 0,
-    "seed": 0,
-}
-
-
 class UnknownArgument(UnknownName, TypeError):
     """A keyword argument that is no field; a TypeError, as for any unknown keyword of Python."""
 
@@ -59,7 +49,7 @@ class BaseConfig(TrainingArguments):
     Raises:
         UnknownArgument: there is no such field.
         BadValue: a field of `UNSUPPORTED` is not at its default, a value is not among its
-            `CHOICES`, or it is below its bound in `AT_LEAST` or `SHARED_BOUNDS`.
+            `CHOICES`, or it is out of its range in `AT_LEAST` or `SHARED_RANGES`.
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
@@ -178,6 +168,8 @@ class BaseConfig(TrainingArguments):
             join_on_cpu()
             chosen: Any = self.accelerator_config or {}  # a mapping or a file of one
             self.accelerator_config = {**chosen, "use_configured_state": True}
+        self.check_supported()
+        self.check_ranges()  # transformers computes with the numbers
         super().__post_init__()
         self.check_fields()
         self.check_checkpoints()
@@ -200,13 +192,11 @@ class BaseConfig(TrainingArguments):
         return next((choice for alias, choice in aliases.items() if alias == spelling), value)
 
     def check_fields(self) -> None:
-        """Refuse the first field that is unsupported, has an unknown value or is out of range.
+        """Refuse the first field that has an unknown value, or values that do not go together.
 
         Raises:
             BadValue: there is such a field.
         """
-        self.check_supported()
-        self.check_ranges()
         name = type(self).__name__
         for key, allowed in self.CHOICES.items():
             if getattr(self, key) not in allowed:
@@ -272,17 +262,26 @@ class BaseConfig(TrainingArguments):
             raise BadValue(f"{name} requires non-reentrant checkpoints: leave use_reentrant out")
 
     def check_ranges(self) -> None:
-        """Refuse a field below its bound; None is allowed if the type of the field has it.
+        """Refuse a number that is out of range; None is allowed if the type of the field has it.
 
         Raises:
             BadValue: there is such a field.
         """
-        types = field_types(self.declaring)
-        for key, bound in {**SHARED_BOUNDS, **self.AT_LEAST}.items():
-            value = getattr(self, key)
-            unset = value is None and NoneType in get_args(types[key])
-            if not unset and (value is None or not value >= bound):
-                raise BadValue(f"{type(self).__name__}.{key}={value!r}: expected at least {bound}")
+        ranges = self.ranges()
+        for key, hint in field_types(self.declaring).items():
+            value, allowed = getattr(self, key), ranges.get(key, NUMBER)
+            unset = value is None and (key not in ranges or NoneType in get_args(hint))
+            if unset or not isinstance(value, int | float | None):
+                continue
+            if value is None or not allowed.contains(value):
+                raise BadValue(
+                    f"{type(self).__name__}.{key}={value!r}: expected {allowed.expected}"
+                )
+
+    @classmethod
+    def ranges(cls) -> Mapping[str, Range]:
+        """Return the ranges of numeric fields by name; NaN is in none of them."""
+        return SHARED_RANGES | {key: at_least(bound) for key, bound in cls.AT_LEAST.items()}
 
     @property
     def given_fields(self) -> set[str]:
@@ -344,9 +343,17 @@ def defaults(config: type[BaseConfig]) -> Mapping[str, object]:
 
 
 def padding_multiple(value: int | str | None, device_type: str) -> int | None:
-    """Resolve `pad_to_multiple_of`: 'auto' pads on Neuron only, and strings become numbers."""
+    """Resolve `pad_to_multiple_of`: 'auto' pads on Neuron only, and strings become numbers.
+
+    Raises:
+        BadValue: a string is neither 'auto' nor a number of at least 1.
+    """
     if value == "auto":
         return 128 if device_type == "neuron" else None
-    if isinstance(value, str):
-        return None if value.lower() in ("none", "null") else int(value)
-    return value
+    if not isinstance(value, str):
+        return value
+    place = f"pad_to_multiple_of={value!r}: expected 'auto' or int | None"
+    multiple = number_of(value, (int, NoneType), place)
+    if multiple is not None and multiple < 1:
+        raise BadValue(f"{place}, of at least 1")
+    return multiple if multiple is None else int(multiple)

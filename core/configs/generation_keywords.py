@@ -1,6 +1,7 @@
 """Keywords of generation beside the settings of sampling, and which engine takes them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any, Protocol, TypeAlias
 
 from core.configs.engines import ENGINES, RolloutEngine
@@ -100,11 +101,11 @@ def check_sampling(values: Keywords) -> None:
         BadValue: one is out of range.
     """
     bounds: Mapping[str, tuple[Callable[[Any], bool], str]] = {  # Any: a number, or None
-        "temperature": (lambda x: x > 0, "above 0, completions are sampled"),
+        "temperature": (lambda x: 0 < x < inf, "above 0 and finite, completions are sampled"),
         "top_p": (lambda x: 0 < x <= 1, "above 0 and at most 1"),
         "top_k": (lambda x: x == int(x) and x >= 0, "an integer of at least 0"),
         "min_p": (lambda x: x is None or 0 <= x <= 1, "0 to 1"),
-        "repetition_penalty": (lambda x: x > 0, "above 0"),
+        "repetition_penalty": (lambda x: 0 < x < inf, "above 0 and finite"),
         MAX_TOKENS: (lambda x: x == int(x) and x >= 1, "an integer of at least 1"),
     }
     for name, (is_valid, expected) in bounds.items():

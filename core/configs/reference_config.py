@@ -43,7 +43,6 @@ class ReferenceConfig(AnswerConfig):
     AT_LEAST: ClassVar[Mapping[str, float]] = {
         "max_length": 2,
         "precompute_ref_batch_size": 1,
-        "ref_model_mixup_alpha": 0.0,
         "ref_model_sync_steps": 1,
         "router_aux_loss_coef": 0.0,
     }

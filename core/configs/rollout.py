@@ -70,7 +70,6 @@ class RolloutConfig(LossTraits, SamplerConfig, BaseConfig):
         "steps_per_generation": 1,
         "generation_batch_size": 1,
         "top_k": 0,
-        "ref_model_mixup_alpha": 0.0,
         "ref_model_sync_steps": 1,
         "selection_draws": 1,
         "selection_kept": 1,

@@ -142,6 +142,7 @@ def tokenize_rows(
     """Convert rows of `text`, `messages`, or `prompt` and `completion` to `input_ids` and `labels`.
 
     Rows that have `input_ids` keep them, see `encode_ids`; packed rows are returned unchanged.
+    Rows of an empty text, conversation or completion are dropped, and so are rows without a label.
 
     Args:
         dataset: a Dataset or IterableDataset.
@@ -171,9 +172,26 @@ def tokenize_rows(
         mask_outputs=mask_outputs,
     )
     processes: dict[str, object] = {"num_proc": workers} if isinstance(dataset, Dataset) else {}
-    encoded = chatml.with_format(None).map(encode, **processes)
+    encoded = written_rows(chatml.with_format(None), text_field).map(encode, **processes)
     return require_labels(
         to_length(encoded, max_length, truncation, packing, processes), max_length
+    )
+
+
+def written_rows(rows: Data, text_field: str) -> Data:
+    """Return the rows that have a text, a message or a completion; the others have only an end.
+
+    Raises:
+        BadValue: all rows are empty.
+    """
+    columns = column_names(rows)
+    pairs = "completion" if "prompt" in columns else None
+    name = next(n for n in ("input_ids", pairs, "messages", text_field) if n in columns)
+    return kept_rows(
+        rows,
+        lambda row: row[name] not in ("", []),
+        f"their {name} is empty",
+        none=f"no row of the dataset has anything in {name!r}: give rows that have",
     )
 
 
@@ -193,12 +211,11 @@ def to_length(
         packed = pack_rows(rows, max_length, packing, **processes)
         warn_of_cuts(rows, packed, max_length, splits=PACKINGS[packing].splits)
         return packed
-    if max_length is None:
-        return rows
-    span = TRUNCATIONS[truncation].kept(max_length)
-    truncated = rows.map(lambda row: {key: row[key][span] for key in COLUMNS}, **processes)
+    if max_length is not None:
+        span = TRUNCATIONS[truncation].kept(max_length)
+        rows = rows.map(lambda row: {key: row[key][span] for key in COLUMNS}, **processes)
     return kept_rows(
-        truncated,
+        rows,
         is_trained_on,
         f"they have no token to train on within max_length={max_length}",
     )

@@ -106,14 +106,19 @@ class Prompts:
             row: the row.
 
         Raises:
-            BadValue: the column is missing or empty or holds no conversation, or the template
-                fails.
+            BadValue: the column is missing or empty or holds no conversation with a user's message,
+                or the template fails.
         """
         where = f"{name}, row {index + 1}"
         prompt = self.prompt_value(where, row)
         if prompt in ("", []) or (isinstance(prompt, str) and not prompt.strip()):
             raise BadValue(f"{where}: the prompt is empty: expected a text or messages")
         conversation = messages(prompt, "user", where)
+        asked = [m for m in conversation if m["role"] == "user"]
+        if not any(str(message.get("content") or "").strip() for message in asked):
+            raise BadValue(
+                f"{where}: {prompt!r:.{SHOWN}}: expected a message of role user with text"
+            )
         if self.system is not None:
             conversation = [{"role": "system", "content": self.system}, *conversation]
         answers = (*PAIR, GOLD) if all(name in row for name in PAIR) else PAIR

@@ -32,6 +32,7 @@ from core.data.generated_sets import (
 from core.data.pocket_demonstrations import FALLIBLE
 from core.data.pocket_demonstrations import WORKED as WORKED_STYLES
 from core.data.sources import File, Hub, Problems, outline
+from eval.errors import BadValue, UnknownName
 from eval.nano.random_tables import COUNTS
 from eval.nano.splits import TASKS
 from eval.registered import find_row
@@ -261,11 +262,24 @@ def find_sets(names: str) -> tuple[DataSet, ...]:
 
 
 def find_set(name: str) -> DataSet:
-    """Return one data set; see `find_sets`."""
+    """Return one data set; see `find_sets`.
+
+    Raises:
+        BadValue: the name is a file or folder that is not of JSON lines.
+    """
     if name.endswith(FILES):
         columns, n = outline(Path(name))
         return DataSet(name=name, columns=columns, n=n, source=File(Path(name)), own=True)
     if name.startswith(HUB):
         place, _, split = name.removeprefix(HUB).partition(":")
         return DataSet(name=name, source=Hub(place, split=split or "train"), own=True)
-    return find_row("training data", name, SETS, "repro.data", DataSet)
+    try:
+        return find_row("training data", name, SETS, "repro.data", DataSet)
+    except UnknownName:
+        if not Path(name).exists():
+            raise
+    raise BadValue(
+        f"data={name}: found {'a folder' if Path(name).is_dir() else 'another file'}: expected a "
+        f"file of JSON lines, named {' or '.join(FILES)}; pandas writes one by "
+        "to_json('rows.jsonl', orient='records', lines=True)"
+    )

@@ -8,8 +8,9 @@ from typing import TypedDict
 
 from core.evaluate.sample_folder import samples_in
 from core.models.builds import SHIPPED
+from core.models.fit import check_finite
 from core.models.folders import locate
-from core.samplers.policy import AnySampler
+from core.samplers.policy import AnySampler, PolicySampler
 from core.samplers.served import ChatSampler, CompletionsSampler, Service
 from core.scoring.rater import Asked, Rater
 from core.stages.loading import Loading
@@ -137,7 +138,11 @@ def rated(
 def load_sampler(
     model: str, service: Service | None = None, loading: Loading | None = None
 ) -> AnySampler:
-    """Return a sampler of a model that is loaded here or runs behind a server."""
+    """Return a sampler of a model that is loaded here or runs behind a server.
+
+    Raises:
+        DamagedFile: weights that are loaded here are not finite.
+    """
     model_loading = loading or Loading()
     if service is not None and service.api == "chat":  # the server may use any name
         return ChatSampler(service.server(), locate(model) if model in SHIPPED else model)
@@ -145,4 +150,7 @@ def load_sampler(
         tokenizer = model_loading.tokenizer(model)
         return CompletionsSampler(service.server(), locate(model), tokenizer)
     prepare_torch(None)
-    return model_loading.answerer(model)
+    sampler = model_loading.answerer(model)
+    if isinstance(sampler, PolicySampler):
+        check_finite(model, sampler.model)
+    return sampler

@@ -8,7 +8,8 @@ from transformers.utils import logging
 
 from core.configs.base import BaseConfig
 from core.models.builds import is_encoder, untrained_seed
-from core.models.load import check_fit, load_keywords, reach, reading
+from core.models.fit import check_fit
+from core.models.load import load_keywords, reach, reading
 from core.models.nano import nano_encoder
 from eval.errors import BadValue
 

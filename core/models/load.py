@@ -1,7 +1,6 @@
 """Loading of policies and tokenizers by shipped name, folder or hub id."""
 
 import json
-import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -13,7 +12,6 @@ import torch
 from huggingface_hub import hf_hub_download
 from huggingface_hub.constants import HF_HUB_OFFLINE
 from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
-from torch import nn
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     AutoConfig,
@@ -26,6 +24,7 @@ from transformers import (
 from core.configs.base import BaseConfig
 from core.models.builds import SHIPPED, has_pairs, is_encoder, untrained_seed
 from core.models.chat_templates import template_text
+from core.models.fit import check_fit
 from core.models.folders import ADAPTERS, MODEL, RESTORE, locate
 from core.models.nano import nano_model, untrained_tokenizer
 from core.models.packaged import PACKAGED
@@ -112,32 +111,6 @@ def load_causal(name: str, place: str, **keywords: object) -> PreTrainedModel:
     return model
 
 
-def check_fit(
-    name: str, model: nn.Module, missing: Sequence[str], unexpected: Sequence[str]
-) -> None:
-    """Raise if loaded weights do not fit the architecture that the config describes.
-
-    Raises:
-        DamagedFile: weights are missing, which would be initialised at random, or belong to
-            layers that the model does not have.
-    """
-    layers = {
-        key: len(part) for key, part in model.named_modules() if isinstance(part, nn.ModuleList)
-    }
-    further = [
-        key
-        for key in unexpected
-        for match in re.finditer(r"\.(\d+)(?=\.)", key)
-        if int(match[1]) >= layers.get(key[: match.start()], float("inf"))
-    ]
-    for problem, keys in (("hold no", sorted(missing)), ("hold layers that it lacks:", further)):
-        if keys:
-            raise DamagedFile(
-                f"{name}: its config.json does not fit its weights, which {problem} "
-                f"{', '.join(keys[:3])}; get both again"
-            )
-
-
 def load_adapters(folder: Path, dtype: torch.dtype | str) -> PreTrainedModel:
     """Load the base model of a peft folder and merge the adapters into its weights.
 
@@ -198,6 +171,7 @@ def load_tokenizer(
             tokenizer = AutoTokenizer.from_pretrained(
                 place, padding_side="left", trust_remote_code=trust_code
             )
+            tokenizer("?")  # so that wrong types in its files are noticed here
     if chat_template is not None:
         tokenizer.chat_template = template_text(chat_template)
     return tokenizer
@@ -205,7 +179,9 @@ def load_tokenizer(
 
 def unreadable(name: str, place: str, error: Exception) -> ReproError:
     """Return the error for a model that cannot be read, with advice."""
-    reason = f"{type(error).__name__}: {error}".split("\n")[0][:QUOTED_CHARS]
+    reason = " ".join(f"{type(error).__name__}: {error}".split())[:QUOTED_CHARS]
+    if "ignore_mismatched_sizes" in reason:
+        reason = "its config.json does not fit the shapes of its weights"
     if "trust_remote_code" in str(error):
         return BadValue(
             f"{name} contains custom code, which is run only where trust_remote_code=true "

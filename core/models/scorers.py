@@ -14,10 +14,10 @@ from transformers import (
 )
 
 from core.models.builds import untrained_seed
+from core.models.fit import check_fit
 from core.models.folders import ADAPTERS
 from core.models.load import (
     adapter_base,
-    check_fit,
     load_policy,
     merge_adapters,
     reach,

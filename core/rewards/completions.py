@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from eval.errors import BadValue
+
 Completion = str | Sequence[Mapping[str, str]]
 THINK = "<think>"
 
@@ -17,10 +19,17 @@ def first_text(completion: Completion) -> str:
 
 
 def question_text(prompt: Completion) -> str:
-    """Return the text of a prompt: the string itself, or the content of its last user message."""
+    """Return the text of a prompt: the string itself, or the content of its last user message.
+
+    Raises:
+        BadValue: no message is a user's.
+    """
     if isinstance(prompt, str):
         return prompt
-    return next(message["content"] for message in reversed(prompt) if message["role"] == "user")
+    for message in reversed(prompt):
+        if message["role"] == "user":
+            return message["content"]
+    raise BadValue(f"the prompt {prompt!r:.200} has no message of the role user: add one")
 
 
 def after_opened_thought(

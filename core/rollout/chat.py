@@ -24,7 +24,8 @@ def chat_text(
     """Apply the tokenizer's chat template to the messages of a prompt, with a generation prompt.
 
     Raises:
-        BadValue: the tokenizer has no chat template, or its template omits the system message.
+        BadValue: the tokenizer has no chat template, or its template omits the system message or
+            the prompt's last message.
     """
     name = tokenizer.name_or_path
     if tokenizer.chat_template is None:
@@ -37,4 +38,10 @@ def chat_text(
     text = apply_template(tokenizer, messages, tokenize=False, add_generation_prompt=True)
     if (system or "").strip() not in text:
         raise BadValue(f"the chat template of {name} omits system messages: give none")
+    last = messages[-1].get("content") if messages else ""
+    if not text or (isinstance(last, str) and last.strip() not in text):
+        raise BadValue(
+            f"the chat template of {name} omits the prompt, so no model would read it: give "
+            "chat_template=plain or a Jinja file (`repro eval --chat-template plain`)"
+        )
     return text

@@ -1,11 +1,12 @@
 """Ends of completions: end tokens and stop strings."""
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any
 
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from core.bounded_templates import Tokenizer
+from eval.errors import BadValue
 
 Stop = Callable[[list[int]], bool]
 
@@ -16,11 +17,22 @@ def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> li
 
 
 def declared_ends(config: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Return the token ids that a generation config and a tokenizer declare as ends."""
-    declared = getattr(config, "eos_token_id", None)
-    listed = [declared] if isinstance(declared, int) else list(declared or [])
-    tokenizer_end = cast(int, tokenizer.eos_token_id)  # typed as of every special token
-    return listed if tokenizer_end in listed else [tokenizer_end, *listed]
+    """Return the token ids that a generation config and a tokenizer declare as ends.
+
+    Raises:
+        BadValue: there are none, or one is no token id.
+    """
+    declared: Any = getattr(config, "eos_token_id", None)  # Any: of the model's files
+    listed = list(declared or []) if isinstance(declared, list | tuple | None) else [declared]
+    end = tokenizer.eos_token_id
+    ends = listed if end is None or end in listed else [end, *listed]
+    if not ends or not all(isinstance(token, int) for token in ends):
+        raise BadValue(
+            f"{tokenizer.name_or_path}: found eos_token={tokenizer.eos_token!r} of the tokenizer "
+            f"and eos_token_id={declared!r} of generation_config.json: expected the token that "
+            "ends a completion, and ids of tokens"
+        )
+    return ends
 
 
 def stop_function(tokenizer: Tokenizer, strings: Sequence[str]) -> Stop | None:

@@ -18,6 +18,7 @@ from eval.samples.evaluation import Completion, Decoding
 Choice: TypeAlias = JsonObject
 TIMEOUT_S = 600.0  # for one answer, its time in the server's queue included
 PATIENCE_S = 600.0  # for a server that is busy, or away for a while
+MOST_TOKENS = 2**31 - 1  # that an answer may state; a record sums them
 REPEATS = 16  # repeated answers from which a server without a differing one does not sample
 
 
@@ -224,10 +225,12 @@ def token_count(value: object) -> int:
     """Return the number of tokens that a server's answer states.
 
     Raises:
-        TypeError: the value is no integer of at least 0.
+        TypeError: the value is no integer from 0 to `MOST_TOKENS`.
     """
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError(f"completion_tokens is {value!r:.80}, expected an integer of at least 0")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_TOKENS:
+        raise TypeError(
+            f"completion_tokens is {value!r:.80}, expected an integer from 0 to {MOST_TOKENS}"
+        )
     return value
 
 

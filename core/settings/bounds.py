@@ -2,27 +2,18 @@
 
 from collections.abc import Mapping
 
+from core.configs.base import BaseConfig
+from core.configs.ranges import NUMBER, Range, at_least
 from eval.errors import BadValue
 
-# Bounds that transformers does not check itself.
-BELOW_ONE = ("adam_beta1", "adam_beta2")
 NOT_ZERO: Mapping[str, str] = {
     "max_steps": "transformers takes 0 for 1; expected at least 1, or -1 for all of the epochs",
     "num_train_epochs": "nothing would be trained; expected above 0",
 }
-AT_LEAST: Mapping[str, float] = {
-    "adam_beta1": 0.0,
-    "adam_beta2": 0.0,
-    "dataloader_num_workers": 0,
-    "gradient_accumulation_steps": 1,
-    "learning_rate": 0.0,
-    "max_grad_norm": 0.0,
-    "max_steps": -1,  # as many as the epochs have
-    "num_train_epochs": 0.0,
-    "per_device_train_batch_size": 1,
-    "save_steps": 1,
-    "save_total_limit": 2,  # the oldest checkpoint goes before the newest is sealed
-    "weight_decay": 0.0,
+# Ranges of a run that are narrower than those of a config.
+OF_RUNS: Mapping[str, Range] = {
+    "save_steps": at_least(1),
+    "save_total_limit": at_least(2),  # the oldest checkpoint goes before the newest is sealed
 }
 
 
@@ -41,20 +32,18 @@ def expected_value(config: type[object], name: str, value: object) -> str | None
     """Return which values a field takes, in words, if it does not take this one; else None.
 
     Args:
-        config: The class of a family's config, which may have tables `CHOICES` and `AT_LEAST`.
+        config: The class of a family's config, which may have a table `CHOICES`.
         name: The name of the field.
         value: The value.
     """
     choices: Mapping[str, tuple[object, ...]] = getattr(config, "CHOICES", {})
-    bounds: Mapping[str, float] = {**getattr(config, "AT_LEAST", {}), **AT_LEAST}
+    ranges = {**(config.ranges() if issubclass(config, BaseConfig) else {}), **OF_RUNS}
     if value not in choices.get(name, (value,)):
         return f"expected {' or '.join(map(repr, choices[name]))}"
     if not isinstance(value, int | float):
         return None
-    if value < bounds.get(name, value):
-        return f"expected at least {bounds[name]:g}"
-    if name in BELOW_ONE and isinstance(value, float) and value >= 1.0:
-        return "expected below 1"
+    if not ranges.get(name, NUMBER).contains(value):
+        return f"expected {ranges.get(name, NUMBER).expected}"
     return NOT_ZERO.get(name) if value == 0 else None
 
 

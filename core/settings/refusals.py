@@ -195,7 +195,7 @@ def check_data_set(resolved: Resolved, data_set: DataSet) -> None:
     if missing:
         raise BadValue(
             f"data={data_set.name} has no column {missing[0]}, which {resolved.family.name} "
-            f"trains on; it has {', '.join(data_set.columns or ())}"
+            f"trains on; it has {', '.join(data_set.columns or ()) or 'none'}"
         )
     if isinstance(data_set.source, File) and applies_prompts(resolved, data_set):
         resolved.run.prompts.with_prompt(data_set.name, 0, read_rows(data_set.source.path, None)[0])

@@ -81,6 +81,7 @@ class Start(Policy):
         from transformers.utils import logging
 
         from core.models.denoisers import load_denoiser
+        from core.models.fit import check_finite, check_vocabulary
         from core.models.load import load_policy, load_tokenizer
         from core.rollout.chat import chat_text
 
@@ -91,6 +92,8 @@ class Start(Policy):
             model = load_denoiser(self.model, trust_remote_code=self.trust_code)
         else:
             model = load_policy(self.model, trust_code=self.trust_code)
+        check_vocabulary(tokenizer, model)
+        check_finite(self.model, model)
         files = model_folder(self.model)
         digest = digest_of(folder_files(files)) if files else None
         size = sum(p.numel() for p in model.parameters())

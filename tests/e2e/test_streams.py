@@ -49,6 +49,23 @@ def test_a_pipe_that_is_read_to_its_end_is_no_closed_one(root):
     assert (codes, said) == ([0, 0], "")
 
 
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("repro list >&-", 0),
+        ("repro list <&- 2>&- | grep -q dapo", 0),
+        ("repro --quiet list >&- 2>&- <&-", 0),
+        ("repro show nothing >&- 2>&-", 2),
+        ("repro show nothing 2>&-", 2),
+    ],
+)
+def test_closed_streams_are_the_null_device(line, code, root):
+    codes, _, said = typed(line, root)
+    assert codes[0] == code
+    assert codes[1:] in ([], [0])
+    assert "Traceback" not in said
+
+
 @pytest.mark.parametrize("line", ["repro list > /dev/full", "repro --help > /dev/full"])
 def test_a_full_disk_is_one_line(line, root):
     codes, _, said = typed(line, root)

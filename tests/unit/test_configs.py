@@ -4,7 +4,8 @@ import pytest
 from trl.trainer.grpo_config import GRPOConfig as TheirGRPO
 from trl.trainer.sft_config import SFTConfig as TheirSFT
 
-from core import BCOConfig, DPOConfig, GRPOConfig, KTOConfig, SFTConfig
+from core import BCOConfig, DPOConfig, GRPOConfig, KTOConfig, PPOConfig, RewardConfig, SFTConfig
+from core.configs.ranges import SHARED_RANGES
 from eval.errors import BadValue
 
 pytestmark = pytest.mark.versions
@@ -178,6 +179,36 @@ ONE_COMPLETION = {"num_generations": 1, "advantage_estimator": "to_go", "beta": 
 def test_bad_values_are_named_with_what_is_expected(changes, message):
     with pytest.raises(BadValue, match=message.replace("(", r"\(")):
         config(**changes)
+
+
+@pytest.mark.parametrize(
+    "ours", [BCOConfig, DPOConfig, GRPOConfig, PPOConfig, RewardConfig, SFTConfig]
+)
+@pytest.mark.parametrize("value", [-2, float("nan")])
+def test_every_shared_number_out_of_range_is_refused(ours, value):
+    for name in SHARED_RANGES.keys() & ours.settable():
+        with pytest.raises(BadValue, match=f"{ours.__name__}.{name}=.*: expected"):
+            ours(output_dir="unused", use_cpu=True, bf16=False, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"adam_beta1": 1.0}, "at least 0, and below 1"),
+        ({"adam_epsilon": 0.0}, "above 0"),  # 0 / 0 where a gradient is 0
+        ({"label_smoothing_factor": 1.5}, "at least 0 and at most 1"),
+        ({"max_grad_norm": None}, "at least 0; 0 leaves gradients unclipped"),
+        ({"pad_to_multiple_of": 0}, "at least 1"),
+        ({"pad_to_multiple_of": "0"}, "'auto' or int | None, of at least 1"),
+        ({"pad_to_multiple_of": "wide"}, "'auto' or int | None, got a text"),
+        ({"save_steps": float("inf")}, "at least 0, and finite"),
+    ],
+)
+def test_bounds_of_shared_numbers(changes, expected):
+    with pytest.raises(BadValue, match="=.*: expected " + expected.replace("|", r"\|")):
+        SFTConfig(output_dir="unused", use_cpu=True, bf16=False, **changes)
+    at_bound = {"max_grad_norm": 0.0, "label_smoothing_factor": 1.0, "adam_beta1": 0.0}
+    assert SFTConfig(output_dir="unused", use_cpu=True, bf16=False, **at_bound).adam_beta1 == 0
 
 
 @pytest.mark.parametrize(

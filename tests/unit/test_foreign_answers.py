@@ -112,7 +112,10 @@ def refusal(call):
     ("path", "value"),
     [
         *((("choices", 0, "message", "content"), value) for value in (7, {}, [], 0, "\ud800")),
-        *((("usage", "completion_tokens"), value) for value in (-1, True, 1.5, 1e999, "1", None)),
+        *(
+            (("usage", "completion_tokens"), value)
+            for value in (-1, 2**31, True, 1.5, 1e999, "1", None)
+        ),
         *((("choices", 0, "finish_reason"), value) for value in (None, 7, ["stop"], {})),
         *((("choices", 0, "stop_reason"), value) for value in (True, 1.5, ["a"], {})),
         *((path, value) for path in (("choices",), ("usage",)) for value in (None, 7, [], "a", {})),

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 from core import GRPOConfig
@@ -15,6 +16,8 @@ from core.cli.main import app
 from core.models.folders import CHECKPOINTS
 from core.models.load import load_policy, load_tokenizer
 from core.models.shapes import find_shape
+from core.rollout.chat import chat_text
+from core.samplers.policy import PolicySampler
 from core.trainers.setup import policy_model
 from eval.errors import BadValue, DamagedFile, ReproError
 
@@ -157,3 +160,61 @@ def test_code_of_a_tokenizer_is_not_run(own):
     change(own, "tokenizer_config.json", auto_map={"AutoTokenizer": ["own.Tokens", None]})
     change(own, "tokenizer_config.json", tokenizer_class="Tokens")
     assert "trust_remote_code=true" in refusal(lambda: load_tokenizer(str(own)), BadValue)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize("command", ["eval", "run"])
+def test_weights_that_are_not_finite_are_refused(folder, value, command, tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    weights = load_file(folder / "model.safetensors")
+    weights["model.norm.weight"][3] = float(value)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    arguments = {
+        "eval": [str(folder), "--benchmarks", "pocket-math", "--limit", "1"],
+        "run": ["deepseekmath-grpo", f"model={folder}"],
+    }
+    result = CliRunner().invoke(app, ["--quiet", command, *arguments[command]])
+    assert result.exit_code == 2
+    assert "its weights hold NaN or infinity in model.norm.weight; get it again" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_weights_of_another_width_are_said_to_be_so(folder):
+    change(folder, vocab_size=5)
+    line = refusal(lambda: load_policy(str(folder)), DamagedFile)
+    assert "its config.json does not fit the shapes of its weights" in line
+
+
+def sampler_of(folder):
+    return PolicySampler(load_policy(str(folder)), load_tokenizer(str(folder)))
+
+
+def test_ends_that_are_no_tokens_are_refused(folder):
+    change(folder, "generation_config.json", eos_token_id="x")
+    assert "eos_token_id='x'" in refusal(lambda: sampler_of(folder), BadValue)
+    (folder / "generation_config.json").write_text("{}")
+    path = folder / "tokenizer_config.json"
+    fields = {k: v for k, v in json.loads(path.read_text()).items() if k != "eos_token"}
+    path.write_text(json.dumps(fields))
+    change(folder, eos_token_id=None)
+    assert "found eos_token=None" in refusal(lambda: sampler_of(folder), BadValue)
+
+
+def test_a_length_that_is_no_number_is_refused(folder):
+    change(folder, "tokenizer_config.json", model_max_length="x")
+    assert "unreadable" in refusal(lambda: load_tokenizer(str(folder)), DamagedFile)
+
+
+def test_a_tokenizer_of_a_larger_vocabulary_is_refused(folder, build_llama):
+    tokenizer = load_tokenizer(str(folder))
+    line = refusal(lambda: PolicySampler(build_llama(), tokenizer), BadValue)
+    assert "a token of id 1023" in line
+    assert "embeddings of 64 tokens" in line
+
+
+@pytest.mark.parametrize("template", ["", "Hello", "{{ messages[0].role }}"])
+def test_a_template_without_the_prompt_is_refused(folder, template):
+    tokenizer = load_tokenizer(str(folder))
+    tokenizer.chat_template = template
+    line = refusal(lambda: chat_text(tokenizer, "1 + 1?"), BadValue)
+    assert "omits the prompt" in line or "no chat template" in line

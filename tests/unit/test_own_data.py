@@ -235,6 +235,8 @@ def test_a_line_that_is_no_object_is_named(line, file):
         ([{"rol": "user"}], "[{'rol': 'user'}]: expected a text, or a list of messages"),
         ([{"role": "user", "content": None}], "expected a text, or a list of messages"),
         ({"role": "user"}, "{'role': 'user'}: expected a text, or a list of messages"),
+        ([{"role": "assistant", "content": "2"}], "expected a message of role user"),
+        ([{"role": "user", "content": " "}], "expected a message of role user"),
     ],
 )
 def test_a_prompt_that_is_no_conversation_is_refused_with_its_row(value, words):
@@ -247,3 +249,14 @@ def test_a_prompt_that_is_no_conversation_is_refused_with_its_row(value, words):
 def test_a_file_that_is_not_there():
     with pytest.raises(MissingFile, match=r"nowhere\.jsonl: no such file"):
         find_sets("nowhere.jsonl")
+
+
+def test_a_file_of_another_kind_is_refused_with_the_one_that_is_read(tmp_path, monkeypatch):
+    (tmp_path / "rows.csv").write_text("prompt,answer\n1+1,2\n")
+    for name, kind in ((tmp_path / "rows.csv", "another file"), (tmp_path, "a folder")):
+        expected = f"found {kind}: expected a file of JSON lines, named .jsonl or .jsonl.gz"
+        with pytest.raises(BadValue, match=expected):
+            find_sets(str(name))
+    (tmp_path / "gsm8k").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert not find_sets("gsm8k")[0].own

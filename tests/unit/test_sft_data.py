@@ -51,6 +51,36 @@ def test_long_rows_keep_their_start_and_go_where_nothing_trained_is_left(tiny_to
         tokenize_rows(rows.select([0]), tiny_tokenizer, max_length=2)
 
 
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [
+        ({"text": ""}, "text"),
+        ({"messages": []}, "messages"),
+        ({"prompt": "1+1=", "completion": ""}, "completion"),
+        ({"prompt": TURNS[:1], "completion": []}, "completion"),
+    ],
+)
+def test_empty_rows_are_counted_and_refused_if_all_are(row, column, tiny_tokenizer, caplog):
+    whole = {"text": "1+1", "messages": TURNS, "completion": "2", "prompt": "1+1="}
+    filled = {name: whole[name] for name in row}
+    if isinstance(row.get("prompt"), list):
+        filled = {"prompt": TURNS[:1], "completion": TURNS[1:]}
+    caplog.clear()
+    (kept,) = tokenize_rows(Dataset.from_list([row, filled]), tiny_tokenizer)
+    assert kept == tokenize_rows(Dataset.from_list([filled]), tiny_tokenizer)[0]
+    assert f"1 of 2 rows are dropped: their {column} is empty" in caplog.text
+    with pytest.raises(BadValue, match=f"no row of the dataset has anything in '{column}'"):
+        tokenize_rows(Dataset.from_list([row]), tiny_tokenizer)
+
+
+def test_rows_without_a_label_are_dropped_at_any_length(tiny_tokenizer, caplog):
+    rows = [{"input_ids": [1, 2], "labels": [IGNORED, IGNORED]}, {"input_ids": [3], "labels": [3]}]
+    caplog.clear()
+    (left,) = tokenize_rows(Dataset.from_list(rows), tiny_tokenizer, max_length=None)
+    assert left["input_ids"] == [3]
+    assert "1 of 2 rows are dropped: they have no token to train on" in caplog.text
+
+
 def test_an_end_token_that_is_there_is_not_added_again(tiny_tokenizer):
     end = tiny_tokenizer.eos_token
     for row, field in ((ROWS[0], "completion"), ({"text": "1+1"}, "text")):
