@@ -15,6 +15,8 @@ FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
 }
 WRAPPERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"))
 SUPERSCRIPT = re.compile(r"(?<=[\d)}])[⁺⁻]?[⁰¹²³⁴-⁹]+|(?<=(?<![A-Za-z])[A-Za-z])[⁺⁻]?[⁰¹²³⁴-⁹]+")
+SPACE = re.compile(r"(?<!\d) | (?!\d)")
+ENDS = r"[^\[\](),;]+[,;][^\[\](),;]+"  # of an interval
 ORDINAL = "(?:st|nd|rd|th|ème)"
 ANSWER_IS = r"(?:the\s)?(?:final\s|correct\s)?answer\s?(?:is|:|=)"
 CODE = r"(?:Rs|USD|EUR|GBP|INR|CNY|RMB|JPY|K?[Ss]h|Tsh|Tk|Rp)\.?"
@@ -45,6 +47,7 @@ REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"|\\(?:[lL]arge|LARGE|[hH]uge|normalsize|small)(?![A-Za-z])",
             "",
         ),
+        (r"\\mathrm\s*\{\s*([dei])\s*\}", r"\1"),
         (r"\\rm\s*\{|\{\s*\\rm(?![A-Za-z])", r"\\text{"),
         (r"\\(?:rm|bf|it|sf|tt)(?![A-Za-z])", ""),
         (r"\\(?:mbox|textrm|textbf|textit|mathrm|mathbf|operatorname|text\w*)\s*\{", r"\\text{"),
@@ -55,7 +58,7 @@ REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "",
         ),
         (r"\\(le|ge|ne)q(?:slant)?(?![A-Za-z])", r"\\\1"),
-        (r"\\text\s*\{\s*([-+])\s*\}", r"\1"),
+        (r"\\text\s*\{\s*([-+,:])\s*\}", r"\1"),
         (  # 60\frac{km}{h}
             r"(?<=\d)\s*\\frac\s*\{\s?(\\text\s?\{[A-Za-z ]+\})\s?\}"
             r"\s?\{\s?(\\text\s?\{[A-Za-z ]+\})\s?\}",
@@ -97,6 +100,13 @@ REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"(?![A-Za-z])(?:\s*\})?(?:\s*[CF]\b)?",
             " ",
         ),
+        (  # 0.1666...
+            r"(\.\d{0,15})([1-9])\2\2\s?(?:\.{3}|…|\\[lc]?dots(?![A-Za-z]))",
+            r"\1\\overline{\2}",
+        ),
+        (rf"\]({ENDS})\[", r"(\1)"),  # ]1,2[
+        (rf"\]({ENDS})\]", r"(\1]"),
+        (rf"\[({ENDS})\[", r"[\1)"),
         (r"\s+", " "),
     )
 )
@@ -108,6 +118,11 @@ def clean(text: str) -> str:
     for pattern, new in REPLACEMENTS:
         cleaned = pattern.sub(new, cleaned)
     return strip_wrappers(cleaned)
+
+
+def without_spaces(text: str) -> str:
+    """Return the text without its spaces, except those between two digits."""
+    return SPACE.sub("", text)
 
 
 def as_power(match: re.Match[str]) -> str:

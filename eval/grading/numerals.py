@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import zip_longest
 
 from eval.grading.chinese import read_chinese_number, single_number
-from eval.grading.cleaning import clean
+from eval.grading.cleaning import clean, without_spaces
 from eval.grading.units import CURRENCIES, multiplier
 from eval.grading.words import in_digits
 
@@ -28,12 +28,13 @@ NUMBER = re.compile(
     rf"\s*(?:\{{\s*(?P<d1>-?{DECIMAL})\s*\}}|(?P<d2>\d+))"
     rf"|(?:(?P<whole2>\d+)\s+)?(?P<n3>{DECIMAL})\s*/\s*(?P<d3>{DECIMAL})"
     rf"|(?P<decimal>{DECIMAL}){TEN_POWER}?)"
-    r"(?:\s*(?P<percent>\\?%|\\?text\{\s*\\?%\s*\}|percent(?:age)?\b))?(?P<tail>.*)",
+    r"(?:\s*(?P<percent>\\?%|\\?text\{\s*(?:\\?%|percent)\s*\}|percent(?:age)?\b))?(?P<tail>.*)",
     re.DOTALL,
 )
 REPEATING = re.compile(
     r"(?P<sign>-?)(?P<whole>\d*)\.(?P<once>\d*)"
-    r"(?:\\(?:overline|bar|dot)\s*\{(?P<over>\d+)\}|\((?P<bracketed>\d+)\))"
+    r"(?:\\(?:overline|bar|dot)\s*(?:\{(?P<over>\d+)\}|(?P<digit>\d))|\((?P<bracketed>\d+)\))"
+    r"(?P<percent>\s?\\?%)?"
 )
 LABEL = re.compile(  # a name, or a calculation with numbers alone; never an equation
     r"(?:\\text\{[^{}]*+\}|[A-Za-z][A-Za-z ']*+|\\[a-z]{2,7}+)(?:_\{?\w+\}?)?(?:\([^()=]{1,20}\))?"
@@ -81,11 +82,11 @@ def read_repeating_decimal(text: str) -> Number | None:
     match = REPEATING.fullmatch(text)
     if match is None:
         return None
-    cycle = match["over"] or match["bracketed"]
+    cycle = match["over"] or match["digit"] or match["bracketed"]
     shift = 10 ** len(match["once"])
     tail = Fraction(int(cycle), (10 ** len(cycle) - 1) * shift)
     magnitude = Fraction(int(f"{match['whole']}{match['once']}" or 0), shift) + tail
-    return Number(-magnitude if match["sign"] else magnitude)
+    return Number(-magnitude if match["sign"] else magnitude, percent=bool(match["percent"]))
 
 
 def read_chinese(text: str) -> Number | None:
@@ -151,7 +152,7 @@ def match_number(text: str) -> Number | None:
         return None
     decimal = match["decimal"] or ""
     places = len(decimal.partition(".")[2]) if "." in decimal else None
-    negative = "-" in (match["sign"] or match["sign2"] or "")
+    negative = f"{match['sign']}{match['sign2']}".count("-") == 1
     return Number(
         (-magnitude if negative else magnitude) * factor,
         percent=bool(match["percent"]),
@@ -234,4 +235,4 @@ def is_short_decimal(value: Fraction) -> bool:
 def answer_key(text: str) -> str:
     """Return a key that is equal for equal answers: plain numbers by value, others by notation."""
     number = read_number(text)
-    return str(number.value) if number else clean(text).replace(" ", "")
+    return str(number.value) if number else without_spaces(clean(text))
