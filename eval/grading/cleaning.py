@@ -15,7 +15,6 @@ FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
 }
 WRAPPERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"))
 SUPERSCRIPT = re.compile(r"(?<=[\d)}])[⁺⁻]?[⁰¹²³⁴-⁹]+|(?<=(?<![A-Za-z])[A-Za-z])[⁺⁻]?[⁰¹²³⁴-⁹]+")
-SPACE = re.compile(r"(?<!\d) | (?!\d)")
 ENDS = r"[^\[\](),;]+[,;][^\[\](),;]+"  # of an interval
 ORDINAL = "(?:st|nd|rd|th|ème)"
 ANSWER_IS = r"(?:the\s)?(?:final\s|correct\s)?answer\s?(?:is|:|=)"
@@ -118,11 +117,6 @@ def clean(text: str) -> str:
     for pattern, new in REPLACEMENTS:
         cleaned = pattern.sub(new, cleaned)
     return strip_wrappers(cleaned)
-
-
-def without_spaces(text: str) -> str:
-    """Return the text without its spaces, except those between two digits."""
-    return SPACE.sub("", text)
 
 
 def as_power(match: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import zip_longest
 
 from eval.grading.chinese import read_chinese_number, single_number
-from eval.grading.cleaning import clean, without_spaces
+from eval.grading.cleaning import clean
 from eval.grading.units import CURRENCIES, multiplier
 from eval.grading.words import in_digits
 
@@ -23,7 +23,7 @@ TEN_POWER = (
     r"|\s*(?:\\times|\\cdot|\*)\s*10\s*\^\s*+\{?\s*+(?P<ten>[+-]?\d{1,3})\s*+\}?)"
 )
 NUMBER = re.compile(
-    rf"(?P<sign>[-+]?)\s*+(?:\\?[{CURRENCIES}]\s*+)?(?P<sign2>-?)\s*+(?:"
+    rf"(?P<sign>--(?!\s*-)|[-+]?)\s*+(?:\\?[{CURRENCIES}]\s*+)?(?P<sign2>-?)\s*+(?:"
     rf"(?:(?P<whole>\d+)\s*)?\\frac\s*(?:\{{\s*(?P<n1>-?{DECIMAL})\s*\}}|(?P<n2>\d))"
     rf"\s*(?:\{{\s*(?P<d1>-?{DECIMAL})\s*\}}|(?P<d2>\d+))"
     rf"|(?:(?P<whole2>\d+)\s+)?(?P<n3>{DECIMAL})\s*/\s*(?P<d3>{DECIMAL})"
@@ -152,7 +152,7 @@ def match_number(text: str) -> Number | None:
         return None
     decimal = match["decimal"] or ""
     places = len(decimal.partition(".")[2]) if "." in decimal else None
-    negative = f"{match['sign']}{match['sign2']}".count("-") == 1
+    negative = (match["sign"] or match["sign2"]) == "-"
     return Number(
         (-magnitude if negative else magnitude) * factor,
         percent=bool(match["percent"]),
@@ -235,4 +235,4 @@ def is_short_decimal(value: Fraction) -> bool:
 def answer_key(text: str) -> str:
     """Return a key that is equal for equal answers: plain numbers by value, others by notation."""
     number = read_number(text)
-    return str(number.value) if number else without_spaces(clean(text))
+    return str(number.value) if number else clean(text).replace(" ", "")

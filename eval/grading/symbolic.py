@@ -5,7 +5,6 @@ import re
 from dataclasses import replace
 from importlib import import_module
 
-from eval.grading.cleaning import without_spaces
 from eval.grading.contradictions import COMMAND, contradict, variables
 from eval.grading.numerals import LABEL, read_number, same_number, strip_label
 from eval.grading.structure import same_answer
@@ -16,6 +15,7 @@ QUOTED = re.compile(r"\\text\s*\{([^{}]*)\}")
 LETTER = re.compile(r"[A-Za-z]")
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 GROUPED = re.compile(r"(?<![\w.^])(?<!\d )\d{1,3}(?: \d{3})+(?!\d)(?! \d)")
+SPACE = re.compile(r"(?<!\d) | (?!\d)")  # but not between two digits
 APART = re.compile(r"(?<![_^])\d \d")  # math-verify adds two numbers that a space separates
 
 
@@ -59,7 +59,7 @@ def is_recased(gold: str, prediction: str) -> bool:
 
 def unwrapped(text: str) -> str:
     r"""Return the text without the braces of `\text{}`, and without spaces between non-digits."""
-    return without_spaces(QUOTED.sub(r"\1", text))
+    return SPACE.sub("", QUOTED.sub(r"\1", text))
 
 
 def is_unknown(text: str) -> bool:

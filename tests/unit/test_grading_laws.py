@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval.grading import answer_key, grade
+from eval.grading import grade
 
 few = settings(deadline=None, max_examples=25)
 whole = st.integers(1, 999)
@@ -31,7 +31,6 @@ def test_a_space_joins_no_digits_but_groups_of_three(number: int, place: str, da
     assert right(place.format(number), place.format(apart)) is False
     assert right(place.format(total), place.format(apart)) is False
     assert right(place.format(number), place.format(f"{number:,}".replace(",", " "))) is True
-    assert answer_key(apart) != answer_key(digits)
 
 
 STATEMENTS = (
