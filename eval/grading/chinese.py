@@ -29,7 +29,7 @@ KILO = re.compile(  # 五千克 is 5 kg and 十八千米 18 km, but 五千米 ar
     "千(?=克)|(?:(?<=[十百])|(?<=[十百][一二三四五六七八九]))千(?=[米瓦卡帕])"
 )
 DENIED = re.compile("不是|不等|ではな|じゃな|ではありません")
-MORE_OR_LESS = re.compile("半(?!径)|(?<![\\s,.;:])以[上下内外]")
+MORE_OR_LESS = re.compile("半(?!径)|(?<![\\s,.;:])以[上下内外]|未満|より")
 BOUND = re.compile(r"(?:[大小多少高低]于|超过|不到|不足)\s?\Z")
 JOINERS = re.compile(  # 千 before a unit is kilo: 18千克
     "或|和|与|比|余|又|到|至|点|分之|万|亿|百|千(?![克米瓦卡帕])|十|半|不|[个年天]?多(?!边)|以[上下内外]"
