@@ -4,6 +4,7 @@ import logging
 import re
 from dataclasses import replace
 from importlib import import_module
+from typing import Any
 
 from eval.grading.contradictions import COMMAND, contradict, variables
 from eval.grading.numerals import LABEL, read_number, same_number, strip_label
@@ -15,6 +16,8 @@ QUOTED = re.compile(r"\\text\s*\{([^{}]*)\}")
 LETTER = re.compile(r"[A-Za-z]")
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 GROUPED = re.compile(r"(?<![\w.^])(?<!\d )\d{1,3}(?: \d{3})+(?!\d)(?! \d)")
+RELATIVE = 1e-9  # difference of two numbers that may be equal
+LOST = ("=", "'")  # to math-verify, which compares the right side of an equation and f for f'
 SPACE = re.compile(r"(?<!\d) | (?!\d)")  # but not between two digits
 APART = re.compile(r"(?<![_^])\d \d")  # math-verify adds two numbers that a space separates
 
@@ -41,7 +44,7 @@ def same_value(gold: str, prediction: str) -> bool:
     if PROSE.search(bare) or (r"\text" in bare and r"\text" not in gold):
         return False
     formulas = without_groups(value), without_groups(bare)
-    if ("=" in value) != ("=" in bare) or any(map(APART.search, formulas)):
+    if any((mark in value) != (mark in bare) for mark in LOST) or any(map(APART.search, formulas)):
         return False
     return verify(*map(with_fractions, formulas))
 
@@ -54,7 +57,7 @@ def is_recased(gold: str, prediction: str) -> bool:
     if len(gold.strip("()")) == 1:
         return False
     a, b = variables(gold), variables(prediction)
-    return any(letter.swapcase() in b - a for letter in a - b)
+    return any(letter.swapcase() in a | b for letter in a ^ b)
 
 
 def unwrapped(text: str) -> str:
@@ -108,4 +111,16 @@ def verify(gold: str, prediction: str) -> bool:
         )
         for text in (gold, prediction)
     ]
-    return bool(all(formulas) and library.verify(*formulas, timeout_seconds=None))
+    if not all(formulas) or not library.verify(*formulas, timeout_seconds=None):
+        return False
+    return are_close(*(formula[0] for formula in formulas))
+
+
+def are_close(a: Any, b: Any) -> bool:  # Any: sympy has no types
+    """Return whether the ratio of two numbers of sympy is 1; True for other formulas and for 0.
+
+    math-verify takes any difference below 1e-15 for 0, so every tiny number equals every other.
+    """
+    if not all(getattr(x, "is_number", False) and x.is_finite and x.is_nonzero for x in (a, b)):
+        return True
+    return bool(abs((a / b).evalf() - 1) < RELATIVE)

@@ -69,6 +69,18 @@ def test_a_side_of_an_equation_is_not_the_equation(a: int, b: int, c: int, names
         assert right(answer, left) is False
 
 
+@given(st.integers(20, 60), whole, st.integers(2, 7))
+@few
+def test_tiny_numbers_differ_as_others_do(power: int, n: int, root: int):
+    answer = rf"\frac{{\sqrt{{{root}}}}}{{{n} \cdot 10^{{{power}}}}}"
+    for other in (root + 4, root + 11):
+        assert right(answer, answer.replace(rf"\sqrt{{{root}}}", rf"\sqrt{{{other}}}")) is False
+    assert right(answer, f"-{answer}") is False
+    assert right(answer, "0") is False
+    assert right(answer, rf"\frac{{1}}{{{n}}} \cdot \sqrt{{{root}}} \cdot 10^{{-{power}}}") is True
+    assert right(rf"\frac{{1}}{{{power}!}}", rf"\frac{{1}}{{{power + 1}!}}") is False
+
+
 @given(whole, st.sampled_from("abmnrtxyz"))
 @few
 def test_the_case_of_a_letter_in_a_formula_is_part_of_it(n: int, name: str):
@@ -77,6 +89,7 @@ def test_the_case_of_a_letter_in_a_formula_is_part_of_it(n: int, name: str):
         assert right(answer, answer) is True
         assert right(answer, formula) is False
         assert right(formula, answer) is False
+        assert right(f"{formula} + {name}", f"{formula} + {name.upper()}") is False
 
 
 @given(st.integers(1, 12), st.sampled_from(["", ":05", ":30"]))
@@ -148,7 +161,7 @@ def test_a_repeated_digit_and_dots_are_a_repeating_decimal(n: int, once: int, di
     for bar in (r"\overline{{{}}}", r"\overline{}", r"\dot{}", "({})"):
         assert right(answer, decimal + bar.format(digit)) is True
     assert right(answer, f"{decimal}{str(digit) * times}") is False
-    assert right(f"{n}.{once:02}{digit}", f"{decimal}{digit}...") is True
+    assert (right(f"{decimal}{digit}", f"{decimal}{digit}...") is True) == (once != 11 * digit)
 
 
 @given(st.lists(whole, min_size=4, max_size=4))
@@ -187,6 +200,7 @@ def test_a_bound_in_chinese_is_no_number(n: int, shape: str):
         ("3", r"\log_2 8"),
         ("3R^2", "R^2 * 3"),
         ("A", "a"),
+        ("f'(x) + 1", "1 + f'(x)"),
         (r"\text{(P)}", "P"),
         ("B, E", r"\text{(B), (E)}"),
         ("(C)", r"\text{C}"),
@@ -194,3 +208,8 @@ def test_a_bound_in_chinese_is_no_number(n: int, shape: str):
 )
 def test_other_notations(answer: str, box: str):
     assert right(answer, box) is True
+
+
+def test_a_derivative_is_another_function():
+    assert right("f(x)", "f'(x)") is False
+    assert right("f'(x) + 1", "f(x) + 1") is False
