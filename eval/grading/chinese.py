@@ -29,9 +29,10 @@ KILO = re.compile(  # 五千克 is 5 kg and 十八千米 18 km, but 五千米 ar
     "千(?=克)|(?:(?<=[十百])|(?<=[十百][一二三四五六七八九]))千(?=[米瓦卡帕])"
 )
 DENIED = re.compile("不是|不等|ではな|じゃな|ではありません")
-HALF_MORE = re.compile("半(?!径)")
+MORE_OR_LESS = re.compile("半(?!径)|(?<![\\s,.;:])以[上下内外]|未満|より")
+BOUND = re.compile(r"(?:[大小多少高低]于|超过|不到|不足)\s?\Z")
 JOINERS = re.compile(  # 千 before a unit is kilo: 18千克
-    "或|和|与|比|余|又|到|至|点|分之|万|亿|百|千(?![克米瓦卡帕])|十|半|不"
+    "或|和|与|比|余|又|到|至|点|分之|万|亿|百|千(?![克米瓦卡帕])|十|半|不|[个年天]?多(?!边)|以[上下内外]"
 )
 
 
@@ -115,8 +116,8 @@ def single_number(text: str) -> str | None:
     if len(numbers) != 1 or DENIED.search(text):
         return None
     before, after = text[: numbers[0].start()], text[numbers[0].end() :]
-    if not (WORDS.fullmatch(before) and WORDS.fullmatch(after)) or HALF_MORE.search(after):
+    if not (WORDS.fullmatch(before) and WORDS.fullmatch(after)) or MORE_OR_LESS.search(after):
         return None
-    if JOINERS.match(after.strip()):
+    if JOINERS.match(after.strip()) or BOUND.search(before):
         return None
     return numbers[0].group()

@@ -15,6 +15,7 @@ FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
 }
 WRAPPERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"))
 SUPERSCRIPT = re.compile(r"(?<=[\d)}])[⁺⁻]?[⁰¹²³⁴-⁹]+|(?<=(?<![A-Za-z])[A-Za-z])[⁺⁻]?[⁰¹²³⁴-⁹]+")
+ENDS = r"[^\[\](),;]+[,;][^\[\](),;]+"  # of an interval
 ORDINAL = "(?:st|nd|rd|th|ème)"
 ANSWER_IS = r"(?:the\s)?(?:final\s|correct\s)?answer\s?(?:is|:|=)"
 CODE = r"(?:Rs|USD|EUR|GBP|INR|CNY|RMB|JPY|K?[Ss]h|Tsh|Tk|Rp)\.?"
@@ -45,6 +46,7 @@ REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"|\\(?:[lL]arge|LARGE|[hH]uge|normalsize|small)(?![A-Za-z])",
             "",
         ),
+        (r"\\mathrm\s*\{\s*([dei])\s*\}", r"\1"),
         (r"\\rm\s*\{|\{\s*\\rm(?![A-Za-z])", r"\\text{"),
         (r"\\(?:rm|bf|it|sf|tt)(?![A-Za-z])", ""),
         (r"\\(?:mbox|textrm|textbf|textit|mathrm|mathbf|operatorname|text\w*)\s*\{", r"\\text{"),
@@ -55,7 +57,7 @@ REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "",
         ),
         (r"\\(le|ge|ne)q(?:slant)?(?![A-Za-z])", r"\\\1"),
-        (r"\\text\s*\{\s*([-+])\s*\}", r"\1"),
+        (r"\\text\s*\{\s*([-+,:])\s*\}", r"\1"),
         (  # 60\frac{km}{h}
             r"(?<=\d)\s*\\frac\s*\{\s?(\\text\s?\{[A-Za-z ]+\})\s?\}"
             r"\s?\{\s?(\\text\s?\{[A-Za-z ]+\})\s?\}",
@@ -97,6 +99,13 @@ REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"(?![A-Za-z])(?:\s*\})?(?:\s*[CF]\b)?",
             " ",
         ),
+        (  # 0.1666...
+            r"(\.\d{0,15})([1-9])\2\2\s?(?:\.{3}|…|\\[lc]?dots(?![A-Za-z]))",
+            r"\1\\overline{\2}",
+        ),
+        (rf"\]({ENDS})\[", r"(\1)"),  # ]1,2[
+        (rf"\]({ENDS})\]", r"(\1]"),
+        (rf"\[({ENDS})\[", r"[\1)"),
         (r"\s+", " "),
     )
 )

@@ -7,6 +7,7 @@ import regex
 
 from eval.grading.choices import choice_letter
 from eval.grading.cleaning import clean
+from eval.grading.contradictions import contradict
 from eval.grading.extraction import PATTERN_S, extract
 from eval.grading.limited import each_limited
 from eval.grading.numerals import read_number, same_number
@@ -119,6 +120,8 @@ def compare_without_parser(gold: str, prediction: str) -> tuple[Outcome, str] | 
         return True, "same text"
     if len(prediction) > MAX_ANSWER:
         return False, "answer too long"
+    if contradict(gold, prediction):
+        return False, "other variable or half of the day"
     gold_number = read_number(gold)
     predicted_number = read_number(prediction)
     if gold_number is not None and predicted_number is not None:

@@ -46,6 +46,9 @@ SCALES = {
 VULGAR = re.compile(r"(?P<whole>\d?)(?P<sign>[¼-¾⅐-⅞])")
 ARABIC_SIGN = re.compile("(?<=[0-9])[\u066b\u066c](?=[0-9])")  # of decimals and of thousands
 OTHER_DIGIT = re.compile(r"(?![0-9])\d")
+HALF_MORE = re.compile(  # 5 heures et demie
+    r"(?<![\d.,/])(\d{1,9})(\s[^\W\d_]{1,12})?\s(?:et\sdemie?|y\smedi[oa]|с\sполовиной|na\snusu)(?!\w)"
+)
 LATEX_COMMA = re.compile(r"(?<=\d)(?:\{,\}|,\\!)\s*(?=\d)")
 LATEX_SPACE = re.compile(r"(?<=\d)\\,(?=\d{3}(?!\d))")
 
@@ -60,7 +63,7 @@ def in_english(text: str, language: str) -> str:
     if "\\" in plain or "{,}" in plain:
         plain = LATEX_SPACE.sub("", LATEX_COMMA.sub(",", plain))
     numbers, scales = NUMBERS.get(language), SCALES.get(language)
-    converted = convert_numbers(plain, numbers) if numbers else plain
+    converted = HALF_MORE.sub(r"\1.5\2", convert_numbers(plain, numbers) if numbers else plain)
     return scales.sub(lambda match: f" {match.lastgroup}", converted) if scales else converted
 
 

@@ -23,17 +23,18 @@ TEN_POWER = (
     r"|\s*(?:\\times|\\cdot|\*)\s*10\s*\^\s*+\{?\s*+(?P<ten>[+-]?\d{1,3})\s*+\}?)"
 )
 NUMBER = re.compile(
-    rf"(?P<sign>[-+]?)\s*+(?:\\?[{CURRENCIES}]\s*+)?(?P<sign2>-?)\s*+(?:"
+    rf"(?P<sign>--(?!\s*-)|[-+]?)\s*+(?:\\?[{CURRENCIES}]\s*+)?(?P<sign2>-?)\s*+(?:"
     rf"(?:(?P<whole>\d+)\s*)?\\frac\s*(?:\{{\s*(?P<n1>-?{DECIMAL})\s*\}}|(?P<n2>\d))"
     rf"\s*(?:\{{\s*(?P<d1>-?{DECIMAL})\s*\}}|(?P<d2>\d+))"
     rf"|(?:(?P<whole2>\d+)\s+)?(?P<n3>{DECIMAL})\s*/\s*(?P<d3>{DECIMAL})"
     rf"|(?P<decimal>{DECIMAL}){TEN_POWER}?)"
-    r"(?:\s*(?P<percent>\\?%|\\?text\{\s*\\?%\s*\}|percent(?:age)?\b))?(?P<tail>.*)",
+    r"(?:\s*(?P<percent>\\?%|\\?text\{\s*(?:\\?%|percent)\s*\}|percent(?:age)?\b))?(?P<tail>.*)",
     re.DOTALL,
 )
 REPEATING = re.compile(
     r"(?P<sign>-?)(?P<whole>\d*)\.(?P<once>\d*)"
-    r"(?:\\(?:overline|bar|dot)\s*\{(?P<over>\d+)\}|\((?P<bracketed>\d+)\))"
+    r"(?:\\(?:overline|bar|dot)\s*(?:\{(?P<over>\d+)\}|(?P<digit>\d))|\((?P<bracketed>\d+)\))"
+    r"(?P<percent>\s?\\?%)?"
 )
 LABEL = re.compile(  # a name, or a calculation with numbers alone; never an equation
     r"(?:\\text\{[^{}]*+\}|[A-Za-z][A-Za-z ']*+|\\[a-z]{2,7}+)(?:_\{?\w+\}?)?(?:\([^()=]{1,20}\))?"
@@ -81,11 +82,11 @@ def read_repeating_decimal(text: str) -> Number | None:
     match = REPEATING.fullmatch(text)
     if match is None:
         return None
-    cycle = match["over"] or match["bracketed"]
+    cycle = match["over"] or match["digit"] or match["bracketed"]
     shift = 10 ** len(match["once"])
     tail = Fraction(int(cycle), (10 ** len(cycle) - 1) * shift)
     magnitude = Fraction(int(f"{match['whole']}{match['once']}" or 0), shift) + tail
-    return Number(-magnitude if match["sign"] else magnitude)
+    return Number(-magnitude if match["sign"] else magnitude, percent=bool(match["percent"]))
 
 
 def read_chinese(text: str) -> Number | None:
@@ -151,7 +152,7 @@ def match_number(text: str) -> Number | None:
         return None
     decimal = match["decimal"] or ""
     places = len(decimal.partition(".")[2]) if "." in decimal else None
-    negative = "-" in (match["sign"] or match["sign2"] or "")
+    negative = (match["sign"] or match["sign2"]) == "-"
     return Number(
         (-magnitude if negative else magnitude) * factor,
         percent=bool(match["percent"]),

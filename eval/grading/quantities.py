@@ -7,7 +7,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from eval.grading.numerals import answer_key
-from eval.grading.units import CURRENCIES
+from eval.grading.units import BOUNDS, CURRENCIES, DENIALS
 
 FORMULA = re.compile(  # a dollar before a digit ends no formula: $10 + $4 is money
     r"\$\$?((?:\\.|[^$\\])+)\$\$?(?!\d)|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL
@@ -30,16 +30,23 @@ LAST_NUMBER = re.compile(  # not the exponent of a unit
 )
 ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)", re.IGNORECASE)
 IN_FORMULA = re.compile(
-    r"\s?[\^!π√±<>≤≥+*×÷\\=万亿億兆]|\(|\s?[-−]\s?\w\b|\s(?:thirds|fourths|fifths|halves)\b"
+    rf"\s?(?:{BOUNDS}|{DENIALS})"
+    r"|\s?[\^!π√±<>≤≥+*×÷\\=万亿億兆]|\(|\s?[-−]\s?\w\b"
+    r"|\s(?:(?:third|fourth|fifth|ten|tenth|hundred|hundredth|thousandth)s|halves|squared|cubed)\b"
 )
 AFTER_OPERATOR = re.compile(r"[\^π√±<>≤≥+*×÷)]\s?\Z|(?<![A-Za-z])[a-z]\s?[-−]\s?\Z")
 LIMITED = re.compile(
     r"\b(?:than|least|most|between|either|neither|nor|below|above|under|up to"
-    r"|(?:half|thirds?|quarters?|root|square) of|twice|double)\s(?:\w+\s){0,2}\Z",
+    r"|(?:half|thirds?|quarters?|root|square) of|twice|double"
+    r"|(?:plus|moins|moitié|double|tiers) de|au (?:moins|plus)"
+    r"|(?:mehr|weniger) als|mindestens|höchstens|Hälfte von|Doppelte von"
+    r"|(?:más|menos|mitad|doble) de|al menos|больше|меньше|более|менее|половин[аы] от"
+    r"|(?:zaidi|chini|nusu) ya)\s(?:\w+\s){0,2}\Z"
+    r"|(?:มากกว่า|น้อยกว่า|[大小多少高低]于|超过)\s?\Z",
     re.IGNORECASE,
 )
 NO = r"(?:\b(?:not|never|cannot|nicht|kein\w*+|pas|не|no es)\b|n['’]t\b|不)"
-DENIED = re.compile(rf"{NO}(?:\s\w+){{0,2}}\s?\Z", re.IGNORECASE)
+DENIED = re.compile(rf"(?:{NO}|ไม่ใช่)(?:\s\w+){{0,2}}\s?\Z", re.IGNORECASE)
 INCIDENTAL = re.compile(  # for 16 glasses, from 1:00 PM to 5:00 PM
     r"\b(?:after|before|during|every|for|from|in|on|over|per|to|until|with|within"
     r"|pendant|durant|après|pour|dans|chaque|nach|für|während|pro|innerhalb|durante|después\sde"

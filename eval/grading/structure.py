@@ -12,6 +12,7 @@ from eval.grading.cleaning import clean
 from eval.grading.numerals import read_number
 from eval.grading.solution_sets import solution_set
 from eval.grading.units import changes_value
+from eval.grading.words import in_digits
 
 Leaf = Callable[[str, str], bool]  # (gold, prediction) -> are the two values equal?
 UNORDERED = {"list", "union"}
@@ -23,14 +24,14 @@ MEMBER = re.compile(
     r"(?:\\in(?![A-Za-z])|=(?=\s*(?:\(|\[|\\\{|\\begin)))\s*"
 )
 COORDINATE = re.compile(r"\s*([A-Za-z])\s*=\s*(.+)", re.DOTALL)
-BASE = re.compile(r"([0-9A-F ]+)_\s*+\{?\s*+(?:\\text\s*+\{)?\s*+(\w+)\s*\}*")
-RATIO = re.compile(r"[^:]+(?::[^:]+)+")
-MATRIX = re.compile(
-    r"\\begin\{[pbvBV]?(?:matrix|array)\}(?:\{[clr|]*\})?(.*)\\end\{\w+\}", re.DOTALL
+BASE = re.compile(
+    r"\(?(?P<digits>-?[0-9A-F]+(?:\.[0-9A-F]+)?) ?\)? ?\(?(?:_|(?:in )?base\b) ?\(?(?:base )?"
+    r"(?P<base>\w+) ?\)?"
 )
+RATIO = re.compile(r"[^:]+(?::[^:]+)+")
+MATRIX = re.compile(r"\\begin\{[pbB]?(?:matrix|array)\}(?:\{[clr|]*\})?(.*)\\end\{\w+\}", re.DOTALL)
 WORDS = re.compile(
-    r"\(?\s*\\text\s*\{(?P<text>[^{}]*)\}\s*\)?|\(\s*(?P<choice>[A-Z])\s*\)"
-    r"|(?P<bare>[A-Za-z][a-z]+(?: [A-Za-z]+)*)"
+    r"\(?\s*\\text\s*\{(?P<text>[^{}]*)\}\s*\)?|(?P<bare>[A-Za-z][a-z]+(?: [A-Za-z]+)*)"
 )
 UNIT = re.compile(
     r"(?<=[\w}).])\s*\\text\s*\{[^{}]*\}\s*(?:\^\s*\{?\d\}?)?$"
@@ -103,7 +104,7 @@ def same_ratio(gold: Form, prediction: Form, _leaf: Leaf) -> bool:
 
 def same_digits(gold: Form, prediction: Form, _leaf: Leaf) -> bool:
     """Return whether a number has the digits of one with a base, which the question may name."""
-    return gold.mark.partition("_")[0] == prediction.parts[0].replace(" ", "")
+    return gold.mark.partition("_")[0] == prediction.parts[0]
 
 
 def word_equals_value(gold: Form, prediction: Form, _leaf: Leaf) -> bool:
@@ -112,7 +113,7 @@ def word_equals_value(gold: Form, prediction: Form, _leaf: Leaf) -> bool:
 
 
 def letter_equals_word(gold: Form, prediction: Form, _leaf: Leaf) -> bool:
-    """Return whether a single letter, such as that of a choice, equals a word: C and (C)."""
+    r"""Return whether a single letter, such as that of a choice, equals a word: `\text{C}`."""
     return len(gold.parts[0]) == 1 and letters_of(gold.parts[0]) == prediction.mark
 
 
@@ -202,10 +203,10 @@ def number_in_base(text: str) -> Form | None:
 
     The mark of the form is `digits_base`. Digits are not checked against the base.
     """
-    match = BASE.fullmatch(text)
-    if match is None or not any(c.isdigit() for c in match[1]):
+    match = BASE.fullmatch(" ".join(re.sub(r"\\text|[{}]", " ", text).split()))
+    if match is None or not any(c.isdigit() for c in match["digits"]):
         return None
-    return Form("base", match[1].replace(" ", "") + "_" + match[2].lower(), ())
+    return Form("base", f"{match['digits']}_{in_digits(match['base']).lower()}", ())
 
 
 def ratio(text: str) -> Form | None:
@@ -216,7 +217,7 @@ def ratio(text: str) -> Form | None:
 
 
 def plain_word(text: str) -> Form | None:
-    r"""Return the form of a word or a choice, `(C)` or `\text{even}`; else None."""
+    r"""Return the form of a word, such as `even` or `\text{(C)}`; else None."""
     match = WORDS.fullmatch(text)
     content = next((g for g in match.groups() if g), "") if match else ""
     letters = letters_of(content)

@@ -4,16 +4,22 @@ import logging
 import re
 from dataclasses import replace
 from importlib import import_module
+from typing import Any
 
+from eval.grading.contradictions import COMMAND, contradict, variables
 from eval.grading.numerals import LABEL, read_number, same_number, strip_label
 from eval.grading.structure import same_answer
 
 DECIMAL = re.compile(r"(?<![\w.])(\d*)\.(\d+)(?![\d.])")
 PROSE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{25,}")  # no formula has such a word
-COMMAND = re.compile(r"\\text\s*\{[^{}]*\}|\\[A-Za-z]+")
 QUOTED = re.compile(r"\\text\s*\{([^{}]*)\}")
-VARIABLE = re.compile(r"[A-Za-z]")
+LETTER = re.compile(r"[A-Za-z]")
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+GROUPED = re.compile(r"(?<![\w.^])(?<!\d )\d{1,3}(?: \d{3})+(?!\d)(?! \d)")
+RELATIVE = 1e-9  # difference of two numbers that may be equal
+LOST = ("=", "'")  # to math-verify, which compares the right side of an equation and f for f'
+SPACE = re.compile(r"(?<!\d) | (?!\d)")  # but not between two digits
+APART = re.compile(r"(?<![_^])\d \d")  # math-verify adds two numbers that a space separates
 
 
 def compare(gold: str, prediction: str) -> bool:
@@ -28,18 +34,35 @@ def same_value(gold: str, prediction: str) -> bool:
     """
     if unwrapped(gold) == unwrapped(prediction):
         return True
+    if contradict(gold, prediction) or is_recased(gold, prediction):
+        return False
+    value = gold if "=" in prediction else strip_label(gold)
     bare = prediction if "=" in gold else strip_label(prediction, is_unknown)
-    a, b = read_number(gold), read_number(bare)
+    a, b = read_number(value), read_number(bare)
     if a is not None and b is not None:
         return same_number(a, b)
-    if PROSE.search(bare) or any(mark in bare and mark not in gold for mark in ("=", r"\text")):
+    if PROSE.search(bare) or (r"\text" in bare and r"\text" not in gold):
         return False
-    return verify(with_fractions(gold), with_fractions(bare))
+    formulas = without_groups(value), without_groups(bare)
+    if any((mark in value) != (mark in bare) for mark in LOST) or any(map(APART.search, formulas)):
+        return False
+    return verify(*map(with_fractions, formulas))
+
+
+def is_recased(gold: str, prediction: str) -> bool:
+    """Return whether two formulas differ in the case of a letter: math-verify reads R as r.
+
+    The case of a letter that stands alone, such as that of a choice, is no difference.
+    """
+    if len(gold.strip("()")) == 1:
+        return False
+    a, b = variables(gold), variables(prediction)
+    return any(letter.swapcase() in a | b for letter in a ^ b)
 
 
 def unwrapped(text: str) -> str:
-    r"""Return the characters of a text without spaces and without the braces of `\text{}`."""
-    return QUOTED.sub(r"\1", text).replace(" ", "")
+    r"""Return the text without the braces of `\text{}`, and without spaces between non-digits."""
+    return SPACE.sub("", QUOTED.sub(r"\1", text))
 
 
 def is_unknown(text: str) -> bool:
@@ -49,19 +72,24 @@ def is_unknown(text: str) -> bool:
     angle. It cannot be `2x`, `|x|` or `x^2`, whose equations are still to be solved for x.
     """
     first = text.split("=")[0].strip()
-    variables = set(VARIABLE.findall(COMMAND.sub("", first)))
-    variable = variables.pop() if len(variables) == 1 else ""
+    letters = set(LETTER.findall(COMMAND.sub("", first)))
+    variable = letters.pop() if len(letters) == 1 else ""
     is_equation = variable.islower() or re.search(r"\d\s*[A-Z]", first)
     return bool(LABEL.fullmatch(first)) or not is_equation
+
+
+def without_groups(text: str) -> str:
+    """Return the text without the commas and spaces that group thousands."""
+    return GROUPED.sub(lambda match: match.group().replace(" ", ""), THOUSANDS.sub("", text))
 
 
 def with_fractions(text: str) -> str:
     r"""Return the text with each decimal as a LaTeX fraction: 1.25 as `\frac{125}{100}`.
 
-    A rounded value is then never equal to the exact one. Commas that group thousands and `\%` are
-    removed, and each colon becomes a slash.
+    A rounded value is then never equal to the exact one. `\%` is removed, and each colon becomes a
+    slash.
     """
-    return DECIMAL.sub(as_fraction, THOUSANDS.sub("", text)).replace(r"\%", "").replace(":", "/")
+    return DECIMAL.sub(as_fraction, text).replace(r"\%", "").replace(":", "/")
 
 
 def as_fraction(match: re.Match[str]) -> str:
@@ -83,4 +111,16 @@ def verify(gold: str, prediction: str) -> bool:
         )
         for text in (gold, prediction)
     ]
-    return bool(all(formulas) and library.verify(*formulas, timeout_seconds=None))
+    if not all(formulas) or not library.verify(*formulas, timeout_seconds=None):
+        return False
+    return are_close(*(formula[0] for formula in formulas))
+
+
+def are_close(a: Any, b: Any) -> bool:  # Any: sympy has no types
+    """Return whether the ratio of two numbers of sympy is 1; True for other formulas and for 0.
+
+    math-verify takes any difference below 1e-15 for 0, so every tiny number equals every other.
+    """
+    if not all(getattr(x, "is_number", False) and x.is_finite and x.is_nonzero for x in (a, b)):
+        return True
+    return bool(abs((a / b).evalf() - 1) < RELATIVE)

@@ -34,9 +34,10 @@ CHANGING = re.compile(rf"\b(?:{NOT_UNITS}|{'|'.join(MULTIPLIERS)})\b")
 ALPHABET = re.compile(f"[{ALPHABETIC}]")
 FIRST = re.compile(rf"(?P<space>\s*)(?P<word>{LETTER}{{2,}})")
 VOWEL = re.compile(rf"[aeiouà-ɏа-яά-ώαεηιουω]|[^{ALPHABETIC}]", re.IGNORECASE)
-CHANGES = re.compile(  # half a unit more, or a negation
-    "半|ครึ่ง|অর্ধ|আধ|সাড়ে|సగం|ముప్పావు|आध|साढ़|نصف"
-    "|ではな|じゃな|ではありません|ไม่|নয়|নহে|కాదు|नहीं|아니|아닙|ليس"
+DENIALS = "ではな|じゃな|ではありません|নয়|নহে|కాదు|नहीं|아니|아닙|ليس"
+BOUNDS = r"以[上下内外]|未満|より|এর\s?(?:বেশি|কম)|కంటే"
+CHANGES = re.compile(  # half a unit more, a negation, or a bound
+    rf"半|ครึ่ง|অর্ধ|আধ|সাড়ে|సగం|న్నర|ముప్పావు|आध|साढ़|نصف|ไม่|{DENIALS}|{BOUNDS}"
 )
 
 

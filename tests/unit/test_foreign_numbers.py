@@ -1,5 +1,7 @@
 """Numbers as people write them in other languages: magnitudes in words, units, grouped digits."""
 
+from itertools import chain
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -119,3 +121,51 @@ def test_digits_grouped_in_the_english_way(language: str, value: int):
         output = f"{shown}\n{said}"
         assert grade(output, str(value / 1000), language).correct is True
         assert grade(output, str(value), language).correct is False
+
+
+BOUNDED = {
+    "bn": ("{} এর বেশি", "{} এর কম"),
+    "de": ("mehr als {}", "weniger als {}", "mindestens {}"),
+    "es": ("más de {}", "menos de {}", "al menos {}"),
+    "fr": ("plus de {}", "moins de {}", "au moins {}"),
+    "ja": ("{}以上", "{}以下", "{}未満", "{}より大きい"),
+    "ru": ("больше {}", "меньше {}"),
+    "sw": ("zaidi ya {}", "chini ya {}"),
+    "te": ("{} కంటే ఎక్కువ",),
+    "th": ("มากกว่า {}", "น้อยกว่า {}"),
+    "zh": ("{}以上", "{}以下", "大于{}", "超过{}"),
+}
+DENIED = {"bn": ("{} নয়",), "ja": ("{}ではありません",), "te": ("{} కాదు",), "th": ("ไม่ใช่ {}",)}
+MULTIPLE = {
+    "de": ("die Hälfte von {}", "das Doppelte von {}"),
+    "es": ("la mitad de {}", "el doble de {}"),
+    "fr": ("la moitié de {}", "le double de {}"),
+    "ru": ("половина от {}",),
+    "sw": ("nusu ya {}",),
+}
+HALF_MORE = {
+    "es": ("{} y medio", "{} horas y media"),
+    "fr": ("{} et demi", "{} heures et demie"),
+    "ru": ("{} с половиной", "{} часа с половиной"),
+    "sw": ("{} na nusu",),
+}
+
+
+@pytest.mark.parametrize("language", SAYING)
+@given(st.integers(2, 99))
+@settings(deadline=None, max_examples=10)
+def test_a_bound_a_denial_or_a_multiple_is_not_the_number(language: str, n: int):
+    assert grade(SAYING[language].format(n), str(n), language).correct is True
+    others = [table.get(language, ()) for table in (BOUNDED, DENIED, MULTIPLE, HALF_MORE)]
+    for shape in chain.from_iterable(others):
+        said = SAYING[language].format(shape.format(n))
+        assert grade(said, str(n), language).correct is False
+
+
+@pytest.mark.parametrize("language", HALF_MORE)
+@given(st.integers(1, 99))
+@settings(deadline=None, max_examples=10)
+def test_a_number_and_a_half_is_half_more(language: str, n: int):
+    for shape in HALF_MORE[language]:
+        said = SAYING[language].format(shape.format(n))
+        assert grade(said, f"{n}.5", language).correct is True
