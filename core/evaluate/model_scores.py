@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from core.evaluate.sample_folder import samples_in
 from core.models.builds import SHIPPED
-from core.models.fit import check_finite
+from core.models.fit import check_finite, check_vocabulary
 from core.models.folders import locate
 from core.samplers.policy import AnySampler, PolicySampler
 from core.samplers.served import ChatSampler, CompletionsSampler, Service
@@ -142,6 +142,7 @@ def load_sampler(
 
     Raises:
         DamagedFile: weights that are loaded here are not finite.
+        BadValue: the tokenizer has tokens for which such a model has no embedding.
     """
     model_loading = loading or Loading()
     if service is not None and service.api == "chat":  # the server may use any name
@@ -153,4 +154,5 @@ def load_sampler(
     sampler = model_loading.answerer(model)
     if isinstance(sampler, PolicySampler):
         check_finite(model, sampler.model)
+        check_vocabulary(sampler.tokenizer, sampler.model)
     return sampler

@@ -13,20 +13,6 @@ from transformers.cache_utils import DynamicLayer, LinearAttentionCacheLayerMixi
 from eval.errors import BadValue
 
 
-def check_room(model: PreTrainedModel, length: int) -> None:
-    """Raise if a prompt of this many tokens leaves a model no position for an answer.
-
-    Raises:
-        BadValue: it does.
-    """
-    positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    if isinstance(positions, int) and length >= positions:
-        raise BadValue(
-            f"a prompt has {length} tokens, and the model {model.config.name_or_path} has "
-            f"{positions} positions (max_position_embeddings): shorten the prompt or leave it out"
-        )
-
-
 def check_rows(model: PreTrainedModel) -> None:
     """Raise if transformers 5.23 can decode this model one row at a time only.
 

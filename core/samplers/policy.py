@@ -11,7 +11,6 @@ from transformers import PreTrainedModel
 from transformers.utils import logging
 
 from core.bounded_templates import Tokenizer
-from core.models.fit import check_vocabulary
 from core.rollout.chat import ChatPrompt, Messages, chat_text
 from core.rollout.engine import Engine, SampledCompletion, Sampling, in_order
 from core.rollout.merged_adapters import unwrap_peft
@@ -211,7 +210,6 @@ class PolicySampler(LocalSampler):
         rows: int | None = None,
     ):
         super().__init__(tokenizer, journal, chunk)
-        check_vocabulary(tokenizer, model)
         self.model = model
         self.engine = engine or NativeEngine(unwrap_peft(model), rows)
         self.ends = frozenset(end_tokens(unwrap_peft(model), tokenizer))

@@ -16,14 +16,8 @@ from transformers.utils import logging
 from core.configs.base import BaseConfig
 from core.configs.processes import asks_for_shards
 from core.data.streams import is_stream
-from core.models.fit import check_vocabulary
 from core.models.folders import locate
-from core.models.load import (
-    load_causal,
-    load_keywords,
-    load_policy,
-    own_tokenizer,
-)
+from core.models.load import load_causal, load_keywords, load_policy, own_tokenizer
 from eval.errors import BadValue
 
 logger = logging.get_logger(__name__)
@@ -190,12 +184,11 @@ def policy_tokenizer(
     """Return the tokenizer, or that of the model; a missing padding token becomes the end token.
 
     Raises:
-        BadValue: the tokenizer has no end token, or is another model's, see `check_vocabulary`.
+        BadValue: the tokenizer has no end token.
     """
     tokenizer = given_tokenizer(tokenizer_or_none, model, args, by_name=by_name)
     if tokenizer.eos_token_id is None:
         raise BadValue("the tokenizer has no eos_token: set it to the token that ends a completion")
-    check_vocabulary(tokenizer, model)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     model.config.get_text_config().pad_token_id = tokenizer.pad_token_id

@@ -53,7 +53,7 @@ def test_a_pipe_that_is_read_to_its_end_is_no_closed_one(root):
     ("line", "code"),
     [
         ("repro list >&-", 0),
-        ("repro list <&- 2>&- | grep -q dapo", 0),
+        ("repro list <&- 2>&- | grep -c dapo", 0),
         ("repro --quiet list >&- 2>&- <&-", 0),
         ("repro show nothing >&- 2>&-", 2),
         ("repro show nothing 2>&-", 2),

@@ -104,12 +104,6 @@ def test_a_completion_does_not_depend_on_what_is_beside_it(model):
         torch.testing.assert_close(alone.logps, whole[i].logps, rtol=1e-4, atol=1e-4)
 
 
-def test_a_prompt_that_fills_all_positions_is_refused(model):
-    sampling = Sampling(max_tokens=1, ends=frozenset({1}))
-    with pytest.raises(BadValue, match=r"a prompt has 256 tokens, and .* has 256 positions"):
-        list(NativeEngine(model).sample([[5] * 3, [5] * 256], sampling, [0, 1]))
-
-
 def test_a_finished_row_may_outlast_the_positions_of_the_model():
     config = GPT2Config(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=8)
     with torch.random.fork_rng():

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from core import GRPOConfig
 from core.cli.main import app
+from core.models.fit import check_vocabulary
 from core.models.folders import CHECKPOINTS
 from core.models.load import load_policy, load_tokenizer
 from core.models.shapes import find_shape
@@ -207,7 +208,7 @@ def test_a_length_that_is_no_number_is_refused(folder):
 
 def test_a_tokenizer_of_a_larger_vocabulary_is_refused(folder, build_llama):
     tokenizer = load_tokenizer(str(folder))
-    line = refusal(lambda: PolicySampler(build_llama(), tokenizer), BadValue)
+    line = refusal(lambda: check_vocabulary(tokenizer, build_llama()), BadValue)
     assert "a token of id 1023" in line
     assert "embeddings of 64 tokens" in line
 

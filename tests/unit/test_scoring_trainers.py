@@ -616,8 +616,8 @@ def test_a_score_that_is_not_finite_stops_with_its_text(method, number, build):
 @pytest.mark.parametrize(
     ("method", "changes", "line"),
     [
-        ("Reward", {"center_rewards_coefficient": -0.1}, "expected at least 0.0"),
-        ("Reward", {"center_rewards_coefficient": nan}, "expected at least 0.0"),
+        ("Reward", {"center_rewards_coefficient": -0.1}, "expected at least 0"),
+        ("Reward", {"center_rewards_coefficient": nan}, "expected at least 0"),
         ("Reward", {"max_length": 0}, "expected at least 1"),
         ("Reward", {"activation_offloading": True}, "is not supported"),
         ("Reward", {"label_smoothing_factor": 0.1}, "is not supported"),

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from transformers.utils import logging
 
 from core.core_pool import map_on_cores
-from core.rollout.cached import CachedDecoder, Decoder, check_room, check_rows, has_key_value_cache
+from core.rollout.cached import CachedDecoder, Decoder, check_rows, has_key_value_cache
 from core.rollout.draw import draw, logits_warpers, most_likely, penalize_repetition, uniform_stream
 from core.rollout.engine import ROWS, SampledCompletion, Sampling, Tokens
 from core.rollout.hf.generated import generate_rows
@@ -81,7 +81,6 @@ class NativeEngine:
     ) -> Iterator[tuple[int, SampledCompletion]]:
         """See `Engine.sample`. On a CPU, prompt groups are spread over one process per thread."""
         prompt_groups = groups(prompts)
-        check_room(self.model, max(map(len, prompts), default=0))
         if self.by_memory and self.cached and prompt_groups:
             longest = len(prompt_groups[0].prompt)
             self.rows = rows_in_memory(self.model, longest, sampling.max_tokens)
