@@ -185,7 +185,8 @@ def test_the_first_log_probability_that_is_not_finite_is_named(place, build):
 
 
 def test_a_model_that_diverges_stops_at_the_next_step(build):
-    trainer = build(max_steps=4, learning_rate=1e38)
+    trainer = build(max_steps=4)
+    trainer.args.learning_rate = inf
     with pytest.raises(BadValue, match="lower learning_rate"):
         trainer.train()
     assert trainer.state.global_step == 1
