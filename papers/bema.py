@@ -12,7 +12,8 @@ Where the sources disagree, and what is not the paper's here:
   the optimum has no lag, and there the displacement adds variance. A variance over the last
   quarter of one training scatters: 20 seeds left the claim on it undecided (p = 0.16), and it has
   100 other ones.
-- Trained weights, EMA and BEMA at one rate are three models of one training.
+- Trained weights, EMA and BEMA at one rate are three models of one training. Its curves, accuracy
+  on held-out problems too, are those of the trained weights in all three arms.
 - The runs learn right solutions in which each line is checked by a second one, from a model that
   never checks, at 3.3 nats a token. 120 steps are far from enough to answer rightly in this style,
   so accuracy falls, and an arm is healthy if its held-out loss ends 2 nats or more below the start.
