@@ -20,8 +20,15 @@ EARLIER = "earlier"  # beside a paper's records: those of pocket worlds that are
 
 
 def root() -> Path:
-    """Return the folder of runs/, results/ and reports/: REPRO_ROOT, else the working folder."""
-    return Path(os.environ.get("REPRO_ROOT") or Path.cwd())
+    """Return the folder of runs/, results/ and reports/: REPRO_ROOT, else the working folder.
+
+    Raises:
+        BadValue: REPRO_ROOT is a file.
+    """
+    folder = Path(os.environ.get("REPRO_ROOT") or Path.cwd())
+    if folder.is_file():
+        raise BadValue(f"REPRO_ROOT={folder}: a file, expected the folder of runs/ and results/")
+    return folder
 
 
 def results() -> Path:

@@ -16,6 +16,7 @@ from core.records.record import read_records, standard, write_record
 from core.run.check import check_papers
 from core.verdicts.consistency import start_disagreements
 from core.verdicts.outcome import Outcome
+from eval.errors import BadValue
 
 SLUG = "deepseekmath-grpo"
 
@@ -200,3 +201,18 @@ def test_a_starting_model_answers_alike_within_the_same_limit(limits, number):
         for answers, limit in zip("ab", limits, strict=True)
     ]
     assert len([*start_disagreements(runs)]) == number
+
+
+@pytest.mark.usefixtures("accepted")
+def test_accepted_verdicts_that_are_gone_are_named():
+    path = results() / SLUG / "accepted.json"
+    lists = json.loads(path.read_text())
+    path.write_text(json.dumps({**lists, "claims": {"cpu": "0123456789abcdef"}}))
+    assert any("verdicts at cpu, 0123456789abcdef, are not there" in line for line in problems())
+
+
+def test_a_file_is_no_place_for_records(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path / "file"))
+    with pytest.raises(BadValue, match="REPRO_ROOT=.*: a file, expected the folder"):
+        problems()
