@@ -208,7 +208,8 @@ def test_accepted_verdicts_that_are_gone_are_named():
     path = results() / SLUG / "accepted.json"
     lists = json.loads(path.read_text())
     path.write_text(json.dumps({**lists, "claims": {"cpu": "0123456789abcdef"}}))
-    assert any("verdicts at cpu, 0123456789abcdef, are not there" in line for line in problems())
+    (line,) = problems()
+    assert "the verdicts at cpu, 0123456789abcdef, are not there; restore it" in line
 
 
 def test_a_file_is_no_place_for_records(tmp_path, monkeypatch):
