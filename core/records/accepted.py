@@ -92,9 +92,9 @@ def drops(slug: str, records: list[Record]) -> Iterator[str]:
                 f"p {drop.p:.2g}{drop.largest_loss and f'; most in arm {drop.largest_loss}'}"
             )
     for scale, digest in accepted_digests(slug, "claims").items():
-        path = folder / f"{digest}.json"
-        for claims in claims_of(records, scale) if path.is_file() else []:  # see above
-            yield from verdict_reversals(read_record(path), claims)
+        before = read_record(folder / f"{digest}.json")
+        for claims in claims_of(records, scale):
+            yield from verdict_reversals(before, claims)
 
 
 def verdict_reversals(before: Record, after: ClaimsRecord) -> Iterator[str]:
