@@ -6,6 +6,7 @@ from pathlib import Path
 from core.pages.render import render_all
 from core.pages.tables import record_reported
 from core.paper.registry import entries, find_entry
+from core.records.accepted import absent_records
 from core.records.accepted import accept as accept_records
 from core.records.files import copy_atomic
 from core.records.passed import Passed
@@ -107,7 +108,9 @@ def publishable(slug: str, *, accept: bool) -> list[Record]:
     problems += [f"module: {line}" for line in module_problems(entry, paper)]
     problems += sample_problems(chosen, passed, Regrader(passed))
     problems += verdict_problems(entry, paper, chosen, passed)
-    problems += [] if accept else regressions(slug, chosen, passed)
+    if not accept:
+        absent = [f"accepted: {line}" for line in absent_records(slug, records)]
+        problems += absent or regressions(slug, chosen, passed)
     passed.save(whole=False)
     if problems:
         raise FailedCheck(f"{slug} is not published, nor is any other: {'; '.join(problems)}")

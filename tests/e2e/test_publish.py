@@ -117,6 +117,17 @@ def test_a_record_that_fails_a_check_is_not_published(root):
     assert record_files(shelf=Shelf.PUBLISHED) == []
 
 
+@pytest.mark.usefixtures("published")
+def test_without_the_accepted_records_nothing_is_published(root):
+    folder = root / "results" / SLUG
+    lists = json.loads((folder / "accepted.json").read_text())
+    (verdicts,) = lists["claims"].values()
+    (folder / f"{verdicts}.json").unlink()
+    done = call("publish", SLUG)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert f"the verdicts at cpu, {verdicts}, are not there; restore it" in done.stderr
+
+
 @pytest.mark.usefixtures("root")
 def test_unknown_names_and_the_option_of_another_command_are_misuse():
     for words, said in ((["publish", "no-such"], "no-such"), (["check", "--accept"], "publish")):
