@@ -279,6 +279,7 @@ class BaseConfig(TrainingArguments):
                 )
 
     @classmethod
+    @cache
     def ranges(cls) -> Mapping[str, Range]:
         """Return the ranges of numeric fields by name; NaN is in none of them."""
         return SHARED_RANGES | {key: at_least(bound) for key, bound in cls.AT_LEAST.items()}

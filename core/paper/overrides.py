@@ -215,6 +215,7 @@ def form_of(hint: object) -> tuple[object, Parts]:
     return get_origin(hint), get_args(hint)
 
 
+@cache
 def describe(hint: object) -> str:
     """Format an annotation as it is written: `int | None`, not `typing.Optional[int]`."""
     origin, parts = get_origin(hint), get_args(hint)
