@@ -14,6 +14,7 @@ from core.data.dropped_rows import kept_rows
 from core.data.preparation import column_names, is_trained_on
 from core.data.sft import IGNORED
 from core.errors import MissingColumn
+from core.rollout.chat import chat_text
 from eval.errors import BadValue
 
 RAW = ("prompt", "completions", "labels")
@@ -24,6 +25,8 @@ KINDS = (0, 1)  # labels of a wrong and of a right step
 @dataclass(frozen=True, kw_only=True)
 class StepEncoder:
     """Function that converts a row of `prompt`, `completions` and `labels` to token ids and labels.
+
+    A prompt of messages becomes the text of the tokenizer's chat template, as a rater reads it.
 
     Attributes:
         tokenizer: the model's tokenizer.
@@ -55,7 +58,9 @@ class StepEncoder:
         if "input_ids" in row:
             ids, labels = check_encoded(row, place)
         else:
-            ids, labels = self.encode(row, place)
+            prompt = row["prompt"]
+            text = chat_text(self.tokenizer, prompt) if isinstance(prompt, list) else prompt
+            ids, labels = self.encode({**row, "prompt": text}, place)
         if labels[:1] != [IGNORED]:
             raise BadValue(f"{place}: expected a token before the one that ends the first step")
         return named_tokens(ids[: self.max_length], labels[: self.max_length])
@@ -162,7 +167,7 @@ def check_steps(row: Row, place: str) -> None:
     """Raise `BadValue` unless a row has a text as prompt, and a text and a label for each step."""
     prompt, steps, labels = (row[name] for name in RAW)
     if not isinstance(prompt, str):
-        raise BadValue(f"{place}: prompt={prompt!r}, expected a text")
+        raise BadValue(f"{place}: prompt={prompt!r}, expected a text or messages")
     if not steps or not all(isinstance(step, str) for step in steps):
         raise BadValue(f"{place}: completions={steps!r}, expected a list of texts, one a step")
     if labels is None or len(labels) != len(steps):

@@ -18,6 +18,7 @@ from core.data.preparation import column_names
 from core.data.sft import join_ids, pair_texts
 from core.errors import MissingColumn
 from eval.errors import BadValue
+from eval.json_lines import SHOWN
 
 ANSWERS = ("chosen", "rejected")
 GOLD = "reference"  # TRL's name of an answer beside the pair, which is trained on as it is
@@ -125,7 +126,10 @@ def with_prompt(row: Row, answers: Sequence[str] = ANSWERS) -> Row:
     """
     pair = row if "prompt" in row else {**row, **split_prompt(row, answers)}
     if pair["chosen"] == pair["rejected"] and not pair.get("rejected_prompt"):
-        raise BadValue(f"chosen and rejected are both {pair['chosen']!r}: expected two answers")
+        raise BadValue(
+            f"chosen and rejected are both {pair['chosen']!r:.{SHOWN}} after the prompt "
+            f"{pair['prompt']!r:.{SHOWN}}: expected two answers"
+        )
     return pair
 
 
@@ -150,10 +154,15 @@ def split_prompt(row: Row, answers: Sequence[str] = ANSWERS) -> Row:
     It is what chosen and rejected answer begin with; of texts, before a space.
 
     Raises:
-        BadValue: another answer does not begin with it.
+        BadValue: another answer does not begin with it, or it has no message.
     """
     chosen, rejected = row["chosen"], row["rejected"]
     length = common_length(chosen, rejected)
+    if not (length or isinstance(chosen, str)):
+        raise BadValue(
+            f"chosen and rejected begin with other messages, {chosen[:1]!r:.{SHOWN}} and "
+            f"{rejected[:1]!r:.{SHOWN}}: expected one prompt, or a column 'prompt'"
+        )
     if isinstance(chosen, str) and length and chosen[length - 1] == " ":
         length -= 1
     prompt = chosen[:length]

@@ -13,9 +13,10 @@ from core.settings.effective import effective
 from core.settings.layers import COMMAND_LINE
 from core.settings.own_trainer import load_trainer
 from core.settings.resolve import resolve
-from core.settings.resolved import Resolved
+from core.settings.resolved import HELD_OUT_ROWS, Resolved
 from eval.errors import BadValue, ReproError
 from eval.json_lines import JsonFields
+from eval.nano.running_sums import RunningSums
 from eval.sets.benchmarks import find_benchmark
 
 
@@ -55,6 +56,7 @@ def check_run(resolved: Resolved) -> None:
     check_arm(resolved)
     check_names(resolved)
     check_average(resolved)
+    check_solutions(resolved)
     if resolved.run.trainer is not None:
         load_trainer(resolved.run.trainer, resolved.family.trainer_class())
 
@@ -135,6 +137,22 @@ def check_average(resolved: Resolved) -> None:
     steps = resolved.family.cost(config, resolved.rows).updates
     if steps is not None:
         averaging.check_steps(steps)
+
+
+def check_solutions(resolved: Resolved) -> None:
+    """Check that solutions of held-out rows can be judged, if claims read quantities of them.
+
+    Raises:
+        BadValue: a data set has other problems than those whose steps are judged.
+    """
+    is_read = resolved.claimed_quantities(resolved.family.solution_quantities)
+    for data_set in resolved.sets if is_read and resolved.run.heldout_problems else ():
+        is_made = data_set.name.startswith(PREPARED)
+        if not is_made and set(data_set.source.benchmarks) != {RunningSums.name}:
+            raise BadValue(
+                f"data={data_set.name}: held-out problems are solved, and the steps of solutions "
+                f"of {RunningSums.name} alone can be judged: hold none out, by {HELD_OUT_ROWS}=0"
+            )
 
 
 def check_names(resolved: Resolved) -> None:

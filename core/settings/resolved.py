@@ -6,11 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from core.claims import START
 from core.claims.needs import PREPARED
 from core.configs.base import BaseConfig
 from core.data.data_set import DataSet
 from core.data.sets import find_sets
-from core.families.family import Family
+from core.families.family import KL_ON_BENCHMARK, KL_TO_START, Family
 from core.families.table import find_family
 from core.families.worlds import World, world_of_regime
 from core.paper import Paper
@@ -104,6 +105,15 @@ class Resolved:
         """
         setting = self.values.get(HELD_OUT_ROWS)
         return setting is not None and not setting.source.startswith((PROFILE, f"{REGIME} "))
+
+    def claimed_quantities(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the quantities that claims read of this arm or of the starting model."""
+        arms = (self.arm, START)
+        claimed = [need for c in self.paper.claims for arm, need in c.needs if arm in arms]
+        names_claimed = {need.name for need in claimed if need.kind == "probabilities"}
+        on_benchmarks = sorted(name for name in names_claimed if name.startswith(KL_ON_BENCHMARK))
+        known = (*names, *(on_benchmarks if KL_TO_START in names else ()))
+        return tuple(name for name in known if name in names_claimed)
 
     def _made_set(self, name: str) -> DataSet:
         """Return the data set that a preparation makes, with the columns that it will have."""

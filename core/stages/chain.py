@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from core.claims import START
 from core.claims.needs import PREPARED
-from core.families.family import KL_ON_BENCHMARK, KL_TO_START, SEEN
+from core.families.family import SEEN
 from core.families.worlds import POCKET
 from core.models.builds import build_of, is_trained_here
 from core.settings.resolve import resolve
@@ -186,7 +185,7 @@ class Chain:
             start: The starting policy.
         """
         family, config = self.resolved.family, self.resolved.preview()
-        claimed, of_pairs = self._claimed_quantities, family.pair_quantities
+        claimed, of_pairs = self.resolved.claimed_quantities, family.pair_quantities
         tokens = family.answer_tokens(config) or ANSWER_TOKENS
         pairs = partial(PairQuantities, begun=start)
         if family.gives_rewards:
@@ -231,15 +230,6 @@ class Chain:
     def probabilities(self) -> list[Stage]:
         """The stages of `quantity_pairs` in one list."""
         return [stage for pair in self.quantity_pairs for stage in pair]
-
-    def _claimed_quantities(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the quantities that claims read of this arm or of the starting model."""
-        paper, arms = self.resolved.paper, (self.resolved.arm, START)
-        claimed = [need for claim in paper.claims for arm, need in claim.needs if arm in arms]
-        names_claimed = {need.name for need in claimed if need.kind == "probabilities"}
-        on_benchmarks = sorted(name for name in names_claimed if name.startswith(KL_ON_BENCHMARK))
-        known = (*names, *(on_benchmarks if KL_TO_START in names else ()))
-        return tuple(name for name in known if name in names_claimed)
 
     @property
     def start_stages(self) -> list[Stage]:

@@ -215,5 +215,5 @@ def test_accepted_verdicts_that_are_gone_are_named():
 def test_a_file_is_no_place_for_records(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path / "file"))
-    with pytest.raises(BadValue, match="REPRO_ROOT=.*: a file, expected the folder"):
+    with pytest.raises(BadValue, match=r"REPRO_ROOT=.*: a file, expected the folder"):
         problems()

@@ -447,8 +447,11 @@ def test_a_reference_that_is_no_model_is_refused(build):
 
 def test_data_and_arguments_that_cannot_be_trained_on_are_refused(build, build_llama):
     same = [{"prompt": "1", "chosen": "2", "rejected": "2"}]
-    with pytest.raises(BadValue, match="chosen and rejected are both '2'"):
+    with pytest.raises(BadValue, match="rejected are both '2' after the prompt '1': expected two"):
         build(rows=same)
+    turns = [[{"role": "user", "content": text}] for text in ("1", "2")]
+    with pytest.raises(BadValue, match=r"'1'}] and .*'2'}]: expected one prompt, or a column"):
+        build(rows=[dict(zip(("chosen", "rejected"), turns, strict=True))])
     with pytest.raises(MissingColumn, match="rejected"):
         build(rows=[{"prompt": "1", "chosen": "2"}])
     with pytest.raises(BadValue, match="no pair of the dataset has two answers within"):

@@ -12,6 +12,7 @@ from core.data.prompts import Prompts
 from core.data.sets import find_sets
 from core.data.sources import read_rows
 from core.families.table import find_family
+from core.paper.registry import find_paper
 from core.rewards import Accuracy, LanguageConsistency
 from core.run.order import run_order
 from core.run.plan import make_plan
@@ -244,6 +245,17 @@ def test_a_prompt_that_is_no_conversation_is_refused_with_its_row(value, words):
         Prompts(column="question").with_prompt("own", 4, {"question": value, "answer": "1"})
     assert str(refused.value).startswith("BadValue: own, row 5: ")
     assert words in str(refused.value)
+
+
+def test_problems_whose_steps_nobody_judges_are_not_held_out_of_labelled_steps(tmp_path):
+    rows = [{"prompt": "1+1?", "completions": ["1", "2"], "labels": [True, False]}] * 4
+    path = tmp_path / "steps.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    order = Order(paper=find_paper("prm"), arguments=(f"data={path}", "heldout_problems=2"))
+    with pytest.raises(BadValue, match=r"of nano-digits alone can be judged: .*heldout_problems=0"):
+        run_order(order)
+    alone = resolve(order.paper, arguments=order.arguments[:1])
+    assert "solutions" not in [stage.name for stage, _ in make_plan(alone, 0).stages]
 
 
 def test_a_file_that_is_not_there():

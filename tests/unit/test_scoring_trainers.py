@@ -386,6 +386,18 @@ def test_labels_stay_integers_and_are_cut_with_their_tokens(build, caplog):
     assert held_out.eval_dataset[0]["labels"] == labels
 
 
+def test_a_prompt_of_messages_is_read_as_a_rater_reads_it(build):
+    turns, texts = (
+        [{**row, "prompt": as_asked(row["prompt"])} for row in SOLUTIONS]
+        for as_asked in (
+            lambda text: [{"role": "user", "content": text}],
+            "<user>{}<assistant>".format,
+        )
+    )
+    found, expected = (build("PRM", rows=rows).train_dataset.to_list() for rows in (turns, texts))
+    assert found == expected
+
+
 def test_a_begin_token_stands_before_the_prompt(build, tiny_tokenizer):
     tokenizer = copy.deepcopy(tiny_tokenizer)
     tokenizer.bos_token = "<user>"
@@ -418,6 +430,7 @@ def test_a_separator_that_is_a_token_with_the_next_step_is_refused(build, tiny_t
     ("changes", "line"),
     [
         ({"labels": [True]}, "row 0 of the dataset: 1 labels for 2 steps, expected one a step"),
+        ({"prompt": 7}, "row 0 of the dataset: prompt=7, expected a text or messages"),
         ({"labels": None}, "row 0 of the dataset: no labels for 2 steps"),
         ({"labels": [2, 0]}, "row 0 of the dataset: label 2 of a step, expected True or False"),
         ({"prompt": "", "completions": ["", "so"]}, "row 0 of the dataset: expected a token befo"),
