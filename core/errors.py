@@ -9,6 +9,10 @@ class RewardError(ReproError, ValueError):
     """Error of a reward function that failed or returned something that is no reward."""
 
 
+class NotMeasured(BadValue):
+    """Error of a quantity that is not defined for the answers it is measured on."""
+
+
 class WrongType(BadValue, TypeError):
     """Error of an argument of the wrong type."""
 

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from core.errors import NotMeasured
 from core.forward.batches import token_batch
 from core.forward.quantities import BATCH, Quantity, ratio_of_sums
 from core.forward.two_heads import entropy_of, token_numbers
 from core.losses.divergence import kl
-from eval.errors import BadValue
 
 OWN, START, START_SAMPLES = "held_out", "start", "start_samples"  # sets of a file
 TEACHER_SAMPLES = "teacher_samples"  # a set of the file of tokens alone
@@ -157,7 +157,7 @@ def teacher_quantity(name: str, sets: Mapping[str, Columns], *, at_start: bool) 
         at_start: Whether the model is the start itself.
 
     Raises:
-        BadValue: no token of the samples is one that the quantity is of.
+        NotMeasured: no token of the samples is one that the quantity is of.
     """
     kind = TEACHER_QUANTITIES[name]
     columns = sets[START if at_start else START_SAMPLES if kind.of_start else OWN]
@@ -167,7 +167,7 @@ def teacher_quantity(name: str, sets: Mapping[str, Columns], *, at_start: bool) 
         part, count = (torch.tensor(columns[column], dtype=torch.float64) for column in kind.less)
         above, below = above - part, below - count
     if not below.any():
-        raise BadValue(
+        raise NotMeasured(
             f"{name}: none of {len(below)} samples has such a token: ask for another quantity, or "
             "for a benchmark whose answers are judged step by step"
         )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.distillation.minillm_config import MiniLLMConfig
 
 TEACHER = "teacher"
+OF_STEPS = ("kl_to_teacher/gone", "kl_to_teacher/right", "share_gone")  # of judged answers
 OF_TRAINER = (
     "teacher_model_name_or_path",
     "teacher_model_revision",

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from core.data.pairs import GOLD
+from core.errors import NotMeasured
 from core.forward.quantities import Quantity, ratio_of_sums
 from core.losses.preference import smoothed
 from core.losses.unpaired import unpaired_losses
 from core.preference.pair_sums import OF_A_MODEL, PairSums
-from eval.errors import BadValue
 
 QUANTILE_GAP, OF_GOLD = "quantile_gap", "log_ratio/gold"
 LEVELS = torch.arange(1, 20, dtype=torch.float64) / 20  # of quantiles that are compared
@@ -96,10 +96,10 @@ def gold_log_ratios(pairs: MovedPairs) -> Tensor:
     """Return the log-ratios (N,) of the gold answers, in nats.
 
     Raises:
-        BadValue: the pairs have no gold answers.
+        NotMeasured: the pairs have no gold answers.
     """
     if pairs.policy.gold is None or pairs.start.gold is None:
-        raise BadValue(f"{OF_GOLD}: the pairs have no gold answers; add the column {GOLD}")
+        raise NotMeasured(f"{OF_GOLD}: the pairs have no gold answers; add the column {GOLD}")
     return pairs.policy.gold - pairs.start.gold
 
 
@@ -154,14 +154,14 @@ def pair_quantity(name: str, pairs: MovedPairs) -> Quantity:
     It is the mean of a row of `PAIR_QUANTITIES`, or `least_quantile_gap`.
 
     Raises:
-        BadValue: the quantity is of flipped pairs, and there are none.
+        NotMeasured: the quantity is of flipped pairs, and there are none.
     """
     if name == QUANTILE_GAP:
         return least_quantile_gap(pairs.chosen, pairs.rejected)
     values = PAIR_QUANTITIES[name](pairs)
     weights = pairs.flipped if name in OF_FLIPPED else torch.ones_like(values)
     if not weights.any():
-        raise BadValue(f"{name}: none of {len(values)} pairs is flipped; set flipped_share")
+        raise NotMeasured(f"{name}: none of {len(values)} pairs is flipped; set flipped_share")
     return ratio_of_sums((values * weights).split(1), weights.split(1))
 
 

@@ -14,11 +14,11 @@ from core.data.conversations import Row
 from core.data.pair_columns import GRADE
 from core.data.pairs import ANSWERS
 from core.data.scored_pairs import encode_whole
+from core.errors import NotMeasured
 from core.forward.batches import pad_rows
 from core.forward.head_scores import end_scores
 from core.forward.quantities import Quantity, ratio_of_sums
 from core.preference.pair_quantities import in_order
-from eval.errors import BadValue
 
 BATCH = 64  # texts that are scored together
 RESAMPLES = 1000
@@ -61,15 +61,17 @@ def text_rewards(model: nn.Module, tokenizer: Tokenizer, texts: Sequence[Sequenc
 def reward_columns(start: Tensor, trained: Tensor, rows: Sequence[Row]) -> dict[str, list[float]]:
     """Return rewards (2, N) of the start and of the trained model as columns by name.
 
-    Rewards are in single precision. The grades of the rows are added if all rows have one.
+    Rewards are in single precision. The grades of the rows are added if all rows have one, a whole
+    number of 32 bits.
     """
     columns = {
         f"{model}_{answer}": values.float().tolist()
         for model, rewards in zip(MODELS, (start, trained), strict=True)
         for answer, values in zip(ANSWERS, rewards, strict=True)
     }
-    grades = {GRADE: [row[GRADE] for row in rows]} if all(GRADE in row for row in rows) else {}
-    return columns | grades
+    grades: list[Any] = [row.get(GRADE) for row in rows]  # Any: whatever the data has
+    is_graded = all(type(grade) is int and abs(grade) < 2**31 for grade in grades)
+    return columns | ({GRADE: grades} if is_graded else {})
 
 
 def has_rewards(columns: Mapping[str, Sequence[float]]) -> bool:
@@ -108,10 +110,10 @@ def known_grade(pairs: RewardedPairs) -> Tensor:
     """Return the grades (N,).
 
     Raises:
-        BadValue: the pairs have none.
+        NotMeasured: the pairs have none.
     """
     if pairs.grade is None:
-        raise BadValue(f"the pairs have no grades; add the column {GRADE}")
+        raise NotMeasured(f"the pairs have no grades; add the column {GRADE} of whole numbers")
     return pairs.grade
 
 
@@ -144,7 +146,7 @@ def reward_quantity(name: str, pairs: RewardedPairs) -> Quantity:
     `rewards/one_completion` is the reward of the chosen text of the first pair.
 
     Raises:
-        BadValue: the quantity is of a grade, and the pairs have none.
+        NotMeasured: the quantity is of a grade, and the pairs have none.
     """
     if name == ONE:
         reward = pairs.chosen[0].item()
@@ -163,10 +165,10 @@ def ashman_distance(chosen: Tensor, rejected: Tensor) -> Quantity:
     one pair alone.
 
     Raises:
-        BadValue: there are fewer than two pairs.
+        NotMeasured: there are fewer than two pairs.
     """
     if (count := len(chosen)) < 2:
-        raise BadValue(f"{BIMODALITY}: a deviation needs two pairs or more, there are {count}")
+        raise NotMeasured(f"{BIMODALITY}: a deviation needs two pairs or more, there are {count}")
 
     def distances(places: Tensor) -> Tensor:
         one, other = chosen[places], rejected[places]

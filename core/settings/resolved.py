@@ -19,6 +19,8 @@ from core.paper.registry import lineage
 from core.settings.layers import COMMAND_LINE, PROFILE, REGIME, Sourced
 from core.settings.run_settings import RUN_FIELDS, RunSettings
 from eval.errors import BadValue
+from eval.nano.running_sums import RunningSums
+from eval.nano.splits import TASKS
 
 HELD_OUT_ROWS = "heldout_problems"
 
@@ -91,6 +93,13 @@ class Resolved:
         numbers = [data_set.rows for data_set in self.sets]
         counts = [number for number in numbers if number is not None]
         return sum(counts) if len(counts) == len(numbers) else None
+
+    @property
+    def has_judged_steps(self) -> bool:
+        """True if the rows, unless they are made, are problems whose answers have judged steps."""
+        names = [n for n in self.run.data.split("+") if not n.startswith(PREPARED)]
+        tasks = [TASKS.get(b) for n in names for b in find_sets(n)[0].source.benchmarks or ("",)]
+        return all(isinstance(task, RunningSums) for task in tasks)
 
     @property
     def splits(self) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from core.claims.needs import PREPARED
+from core.families.distillation import OF_STEPS
 from core.families.family import SEEN
 from core.families.worlds import POCKET
 from core.models.builds import build_of, is_trained_here
@@ -200,7 +201,8 @@ class Chain:
                 self._answering(start, self._chosen(name)) for name in self.resolved.run.scorers
             ),
         )
-        of_teacher = claimed(family.teacher_quantities)
+        of_steps = () if self.resolved.has_judged_steps else OF_STEPS
+        of_teacher = tuple(n for n in claimed(family.teacher_quantities) if n not in of_steps)
         divergences = partial(
             Divergences,
             begun=start,

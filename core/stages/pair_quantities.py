@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.data.sources import Row
+from core.errors import NotMeasured
 from core.families.family import ALONE, ENSEMBLE, SEEN, Family, of_one_model
 from core.records.pair_files import PairSets, set_of, write_pairs
 from core.rewards.verifiers import spread
@@ -181,12 +182,20 @@ class SolutionQuantities(PairQuantities):
 def derive(sets: PairSets, names: Iterable[str], *, at_start: bool = False) -> dict[str, object]:
     """Return quantities of stored pairs or solutions by name, of the trained model or its start.
 
+    Those that are not defined for them are left out, which is said.
+
     Args:
         sets: Columns of pairs or solutions by the name of their set.
         names: Names of the quantities.
         at_start: Whether the quantities are those of the starting model.
     """
-    return {name: asdict(quantity_of(sets, name, at_start=at_start)) for name in names}
+    found = dict[str, object]()
+    for name in names:
+        try:
+            found[name] = asdict(quantity_of(sets, name, at_start=at_start))
+        except NotMeasured as error:
+            say(f"not measured: {error.args[0]}")
+    return found
 
 
 def quantity_of(sets: PairSets, name: str, *, at_start: bool) -> "Quantity":

@@ -41,7 +41,10 @@ class Probabilities(QuantityStage):
 
 
 def compare_quantities(before: Outputs, after: Outputs) -> dict[str, QuantityChange]:
-    """Return each quantity of the starting model and of the trained one, with their intervals."""
+    """Return each quantity of the starting model and of the trained one, with their intervals.
+
+    One that is not measured of both is left out.
+    """
     return {
         name: {
             "before": before[name]["value"],
@@ -51,4 +54,5 @@ def compare_quantities(before: Outputs, after: Outputs) -> dict[str, QuantityCha
             "n": quantity["n"],
         }
         for name, quantity in after.items()
+        if name in before
     }

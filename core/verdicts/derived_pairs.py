@@ -38,8 +38,9 @@ def pair_problems(run: RunRecord) -> Iterator[str]:
             yield f"{place_of(run)}, {name}: its file of pairs has no set {set_of(name)}"
     stored = [name for name in names if set_of(name) in sets]
     before, after = (derive(sets, stored, at_start=at_start) for at_start in (True, False))
-    for name, quantity in compare_quantities(before, after).items():
-        if not agree(recorded[name], quantity):
+    given = compare_quantities(before, after)
+    for name in stored:
+        if not agree(recorded[name], quantity := given.get(name)):
             yield f"{place_of(run)}, {name}: is {recorded[name]}, its pairs give {quantity}"
 
 

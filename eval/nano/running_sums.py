@@ -1,14 +1,17 @@
 """The task `digits`: the running sums of eight digits, of which the last one is the answer."""
 
+import re
 from collections.abc import Mapping
 from itertools import accumulate
 from random import Random
 from string import digits
 from typing import NamedTuple
 
+from eval.errors import BadValue
 from eval.nano.task import Demonstrations
 
 LENGTH = 8
+QUESTION = re.compile("[0-9]+=")
 
 
 class JudgedSums(NamedTuple):
@@ -29,7 +32,13 @@ class JudgedSums(NamedTuple):
 
 
 def running_sums(question: str) -> str:
-    """Return the sums modulo 10 of the first 1, 2, ... digits of a question."""
+    """Return the sums modulo 10 of the first 1, 2, ... digits of a question.
+
+    Raises:
+        BadValue: it is another question.
+    """
+    if not QUESTION.fullmatch(question):
+        raise BadValue(f"question {question!r:.80}: expected digits and '='")
     return "".join(str(total % 10) for total in accumulate(map(int, question[:-1])))
 
 

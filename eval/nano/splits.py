@@ -15,7 +15,7 @@ from eval.nano.hinted_sums import HINTED, HintedSums
 from eval.nano.ledgers import Ledgers
 from eval.nano.length import Length
 from eval.nano.many import Many
-from eval.nano.running_sums import RunningSums, right_prefixes
+from eval.nano.running_sums import QUESTION, RunningSums, right_prefixes
 from eval.nano.sums import Sums
 from eval.nano.task import Task
 from eval.sets.problem import Answers, Problem
@@ -106,11 +106,11 @@ def gone_prefixes(name: str, question: str, solution: str, tokens: int) -> list[
 
     Args:
         name: Name of the task; of one that judges no steps, no prefix has gone wrong.
-        question: The question.
+        question: The question; behind another than the task's, no prefix has gone wrong either.
         solution: The text, a character a token.
         tokens: Number of tokens, with an end token if there is one.
     """
-    if not isinstance(TASKS.get(name), RunningSums):
+    if not (isinstance(TASKS.get(name), RunningSums) and QUESTION.fullmatch(question)):
         return [False] * tokens
     is_right = right_prefixes(question, solution)
     return [not right for right in is_right[:tokens]] + [True] * (tokens - len(is_right))

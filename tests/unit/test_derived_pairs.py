@@ -8,6 +8,7 @@ from run_records import run_record, written_again
 
 from core.families.family import SEEN
 from core.preference.pair_quantities import (
+    OF_FLIPPED,
     PAIR_QUANTITIES,
     QUANTILE_GAP,
     MovedPairs,
@@ -99,6 +100,18 @@ def test_a_forged_quantity_is_seen(record, name, field):
     (line,) = pair_problems({**record, "probabilities": changes})
     assert f"{record['digest']}.json, {name}: is" in line
     assert "its pairs give" in line
+
+
+def test_a_quantity_that_the_pairs_do_not_define_is_seen(record):
+    sets = {
+        name: {**columns, "flipped": [0] * COUNT}
+        for name, columns in read_run_pairs(record).items()
+    }
+    digest = pairs_digest(sets)
+    write_pairs(own_results() / "samples" / f"{digest}.parquet", sets)
+    lines = list(pair_problems({**record, "pairs": digest}))
+    assert sorted(line.split(", ")[1].split(":")[0] for line in lines) == sorted(OF_FLIPPED)
+    assert all(line.endswith("its pairs give None") for line in lines)
 
 
 def test_the_check_names_a_forged_quantity_and_a_changed_or_missing_file(record):

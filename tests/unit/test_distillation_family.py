@@ -1,11 +1,13 @@
 """The families of distillation: the role of the teacher, and quantities derived from files."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from core.claims import START, Claim, probability
 from core.distillation.teacher_quantities import TEACHER_SAMPLES, answer_columns
+from core.families.distillation import OF_STEPS
 from core.families.table import listed_families
 from core.paper import Evaluation
 from core.records.pair_files import read_pairs
@@ -13,6 +15,7 @@ from core.run.order import run_order
 from core.run.plan import make_plan
 from core.run.request import Order
 from core.settings.resolve import resolve
+from core.stages.chain import Chain
 from core.stages.divergences import FILE, TOKENS
 from core.verdicts.derived_pairs import pair_problems
 from eval.errors import BadValue, UnknownName
@@ -69,6 +72,20 @@ def test_all_families_with_a_teacher_are_listed_as_one():
     assert listed_families("distillation") == {
         *("distillation", "gkd", "gold", "iw_opd", "minillm", "sdft", "sdpo"),
     }
+
+
+def test_of_problems_that_no_task_has_no_step_is_judged(tmp_path):
+    rows = [{"prompt": f"What is {i} + 1?", "answer": f"{i + 1}"} for i in range(70)]
+    path = tmp_path / "sums.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    measured = {}
+    for data in ("", f"data={path}"):
+        plan = Chain(resolve(PAPER, arm="on-reverse", arguments=(data,) if data else ()), seed=0)
+        (stage, _), *_ = [pair for pair in plan.quantity_pairs if pair[0].name == "divergences"]
+        measured[data] = {*stage.quantities}
+    judged, others = measured.values()
+    assert judged & {*OF_STEPS}
+    assert others == judged - {*OF_STEPS}
 
 
 def test_a_run_without_a_teacher_is_refused_before_it_begins():

@@ -5,9 +5,16 @@ from string import digits
 
 import pytest
 
+from eval.errors import BadValue
 from eval.nano.fallible_sums import ERRING, EVEN, MOST, ODD, SLIP, error_table, next_sum
 from eval.nano.running_sums import right_prefixes, running_sums
-from eval.nano.splits import TASKS, demonstrations, held_out_answers, nano_problems
+from eval.nano.splits import (
+    TASKS,
+    demonstrations,
+    gone_prefixes,
+    held_out_answers,
+    nano_problems,
+)
 
 WRONG_SUMS = {"nano-chain": digits, "nano-chain-even": ODD}
 
@@ -85,3 +92,11 @@ def test_the_first_wrong_step_has_a_right_prefix(solution, expected):
 )
 def test_demonstrations_stay_as_they_are(name, question, answer):
     assert demonstrations(name, "fallible", 100)[0] == (question, answer)
+
+
+def test_a_question_of_another_kind_has_no_sums_and_no_prefix_of_it_goes_wrong():
+    for question in ("What is 1 + 1?", "12", "=", "1\u0662=", "12=\n"):
+        with pytest.raises(BadValue, match=r"question .*: expected digits and '='"):
+            running_sums(question)
+        assert gone_prefixes("nano-chain-even", question, "12", 3) == [False] * 3
+    assert gone_prefixes("nano-chain-even", "24=", "25", 3) == [False, False, True]

@@ -8,6 +8,7 @@ import torch
 from run_records import run_record, written_again
 
 from core.data.pair_columns import GRADE
+from core.errors import NotMeasured
 from core.families.reward import RewardModels
 from core.records.pair_files import pairs_digest, read_pairs, write_pairs
 from core.records.places import own_results
@@ -21,7 +22,6 @@ from core.scoring.reward_quantities import (
 from core.stages.pair_quantities import derive
 from core.stages.probabilities import compare_quantities
 from core.verdicts.derived_pairs import pair_problems
-from eval.errors import BadValue
 
 COUNT = 60
 SHIFTED = {"rewards/mean", "rewards/one_completion"}  # by a constant that is added to all rewards
@@ -86,9 +86,16 @@ def test_intervals_hold_their_values():
 
 def test_a_quantity_of_a_grade_needs_grades_and_others_do_not():
     pairs = some_pairs()._replace(grade=None)
-    with pytest.raises(BadValue, match="the pairs have no grades; add the column grade"):
+    with pytest.raises(NotMeasured, match="no grades; add the column grade of whole numbers"):
         reward_quantity("pairs_clear/accuracy", pairs)
     assert reward_quantity("pairs/accuracy", pairs).value > 0.5
+
+
+@pytest.mark.parametrize("grade", ["clear", None, 1.5, True, 2**31])
+def test_grades_that_are_no_whole_numbers_are_none(grade):
+    rewards = torch.zeros(2, 2)
+    for rows, has_grades in (([{GRADE: 1}] * 2, True), ([{GRADE: 1}, {GRADE: grade}], False)):
+        assert (GRADE in reward_columns(rewards, rewards, rows)) == has_grades
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from core.distillation.teacher_quantities import (
     teacher_quantity,
     token_columns,
 )
-from core.families.distillation import Distillation
+from core.errors import NotMeasured
+from core.families.distillation import OF_STEPS, Distillation
 from core.forward.quantities import ratio_of_sums
 from core.pages.probabilities import subject_and_notes
 from core.records.pair_files import pairs_digest, read_pairs, write_pairs
 from core.stages.pair_quantities import derive
-from eval.errors import BadValue
 
 SAMPLES = Samples(
     prompts=[[5, 6], [7], [5, 6]],
@@ -190,14 +190,18 @@ def test_a_file_gives_every_quantity_again(sets, tmp_path):
             assert again[name] == pytest.approx(before[name])
 
 
-def test_no_token_behind_a_wrong_prefix_is_one_line(sets):
+def test_a_quantity_of_tokens_that_no_answer_has_is_left_out_and_said(sets, capsys):
     right = {**sets[OWN], "gone_tokens": [0] * 3, "reverse_kl_gone": [0.0] * 3}
-    with pytest.raises(BadValue, match="none of 3 samples has such a token"):
+    with pytest.raises(NotMeasured, match="none of 3 samples has such a token"):
         values({**sets, START_SAMPLES: right}, "kl_to_teacher/gone")
+    found = derive({**sets, START_SAMPLES: right}, TEACHER_QUANTITIES)
+    assert {*TEACHER_QUANTITIES} - {*found} == {"kl_to_teacher/gone"}
+    assert "not measured: kl_to_teacher/gone: none of 3 samples has" in capsys.readouterr().err
 
 
 def test_the_family_names_every_quantity():
     assert {*Distillation.teacher_quantities} == {*TEACHER_QUANTITIES}
+    assert {*OF_STEPS} < {*TEACHER_QUANTITIES}
 
 
 def test_the_note_of_a_table_explains_every_quantity():
