@@ -88,7 +88,7 @@ def encode_prompts(
         BadValue: a prompt is neither a text nor messages.
     """
     for prompt in prompts:
-        if not isinstance(prompt, str | list | tuple):
+        if not isinstance(prompt, str | list | tuple) or prompt in ([], ()):
             raise BadValue(f"a prompt is {prompt!r:.60}: expected a text or a list of messages")
     if not is_conversation(prompts[0]):
         return tokenizer(text=prompts)["input_ids"]

@@ -47,6 +47,8 @@ class RolloutConfig(LossTraits, SamplerConfig, BaseConfig):
         "cache_implementation": "the engine is chosen by `rollout_engine`",
         "vllm_structured_outputs_regex": "completions are sampled freely",
         "log_completions_hub_repo": NO_HUB,
+        "train_sampling_strategy": "prompts come in a random order, or with shuffle_dataset=False "
+        "in that of the data",
         "auto_find_batch_size": "a smaller batch would break the groups",
     }
     REMOVED: ClassVar[Mapping[str, str]] = {

@@ -119,9 +119,13 @@ class Reader:
         return [self.read(*row) for row in zip(prompts, completions, strict=True)]
 
     def read(self, prompt: Sequence[int], completion: Sequence[int]) -> Reading:
-        """Return the `Reading` of a completion: of its text up to bytes that are no UTF-8."""
-        has_end = bool(completion) and completion[-1] in self.ends
-        words = list(completion[: len(completion) - has_end])
+        """Return the `Reading` of a completion: of its text up to bytes that are no UTF-8.
+
+        What a chat template writes behind the end token, such as a line break, is not compared.
+        """
+        end_place = self.end_of(completion)
+        has_end = end_place < len(completion)
+        words = list(completion[:end_place])
         text = self.text_of(words)
         answer = self.tokens_of(text, begins=False)
         own_end, other_end = (has_end and compares for compares in self.compares_end)
@@ -134,6 +138,13 @@ class Reader:
             shorter = min(len(words) + own_end, len(answer) + len(end))
             own = other = [[place] for place in range(shorter)]
         return Reading(self.prompt_of(prompt), [*answer, *end], own, other)
+
+    def end_of(self, completion: Sequence[int]) -> int:
+        """Return the place of the end token, behind which there is no text; else the length."""
+        places = [place for place, token in enumerate(completion) if token in self.ends]
+        behind = list(completion[places[-1] + 1 :]) if places else []
+        is_last = places and not str(self.student.decode(behind)).strip()
+        return places[-1] if is_last else len(completion)
 
     def prompt_of(self, prompt: Sequence[int]) -> list[int]:
         """Return the teacher's tokens of a prompt, with its own beginning token if it has one.

@@ -19,9 +19,9 @@ def pairs_of_messages(dataset: Any) -> Any:  # Any: what a trainer is given, whi
     if isinstance(dataset, dict):
         return {name: pairs_of_messages(rows) for name, rows in dataset.items()}
     columns = columns_of(dataset) if isinstance(dataset, Dataset | IterableDataset) else []
-    if "messages" not in columns or "prompt" in columns:
+    if "messages" not in columns or "completion" in columns:
         return dataset
-    return dataset.map(split_answer, remove_columns=["messages"])
+    return dataset.with_format(None).map(split_answer, remove_columns=["messages"])
 
 
 def split_answer(row: Row) -> Row:

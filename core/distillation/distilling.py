@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers.trainer_utils import PredictionOutput
 
 from core.collect.generation import Generated, pad_token_id, sample
 from core.collect.metrics import LossSums, sum_and_count
@@ -34,6 +35,7 @@ from core.trainers.grpo import policy_and_tokenizer, rollout_datasets
 from core.trainers.prompts import Rows
 from core.trainers.sampling import SamplingTrainer
 from core.trainers.setup import check_launch, refuse, resolve_settings
+from core.trainers.uncalled_methods import TEACHER_METHODS
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
@@ -52,6 +54,7 @@ class DistillingTrainer(SamplingTrainer):
 
     args: DivergenceConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
     settings: ClassVar[type[DivergenceConfig]]
+    UNCALLED = TEACHER_METHODS
     rollout_func = None
 
     def __init__(
@@ -116,6 +119,24 @@ class DistillingTrainer(SamplingTrainer):
             BadValue: see `TeacherSource`.
         """
         return source.shared_tokens(self.tokenizer, policy)
+
+    def evaluate(
+        self,
+        eval_dataset: Data | dict[str, Data] | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> dict[str, float]:
+        """Evaluate as in training, on rows of any form of the training data."""
+        return super().evaluate(pairs_of_messages(eval_dataset), ignore_keys, metric_key_prefix)
+
+    def predict(
+        self,
+        test_dataset: Data,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "test",
+    ) -> PredictionOutput:
+        """Predict as `evaluate` evaluates."""
+        return super().predict(pairs_of_messages(test_dataset), ignore_keys, metric_key_prefix)
 
     def measure(self, logps: Tensor, teacher_logps: Tensor, tokens: Tensor) -> Tensor:  # noqa: ARG002 - for those who override it
         """Return numbers of each token (N, K) from both models' log-probabilities (N, V).

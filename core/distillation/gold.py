@@ -57,7 +57,7 @@ class GOLDTrainer(DistillingTrainer):
             try:
                 return super().shared_tokens(source, policy)
             except BadValue as error:
-                raise BadValue(f"{error}, or set use_uld_loss=True") from error
+                raise BadValue(f"{error.args[0]}, or set use_uld_loss=True") from error
         chosen = args.teacher_tokenizer_name_or_path or source.name
         if not chosen:
             raise BadValue(

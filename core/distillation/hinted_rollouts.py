@@ -1,7 +1,7 @@
 """Rollouts whose completions a student's own teacher reads behind prompts with hints."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from accelerate.utils import gather_object
@@ -10,7 +10,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from core.collect.draws import Draw
-from core.collect.feedback import FeedbackFunction, call_feedback
+from core.collect.feedback import FeedbackFunction, call_feedback, checked_functions
 from core.collect.reward_calls import Samples
 from core.collect.reward_sources import RewardSource, Tokenizers
 from core.data.best_fit import Data
@@ -23,6 +23,7 @@ from core.forward.batches import Batch
 from core.losses.estimators import total_rewards
 from core.rewards.completions import Completion, completion_text
 from core.trainers.grpo import GRPOTrainer
+from core.trainers.uncalled_methods import GRPO_METHODS, TEACHER_METHODS
 from eval.errors import BadValue
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class HintedRolloutTrainer(GRPOTrainer):
     """
 
     args: SDPOConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
+    read_columns = ("prompt", CONTEXT)
+    UNCALLED: ClassVar[Mapping[str, str]] = {**GRPO_METHODS, **TEACHER_METHODS}
 
     def __init__(
         self,
@@ -53,9 +56,9 @@ class HintedRolloutTrainer(GRPOTrainer):
         callbacks: list[TrainerCallback] | None = None,
         optimizers: tuple[Optimizer | None, LambdaLR | None] = (None, None),
         peft_config: "PeftConfig | None" = None,
-        feedback_funcs: FeedbackFunction | Sequence[FeedbackFunction] = (),
+        feedback_funcs: FeedbackFunction | Sequence[FeedbackFunction] | None = None,
     ):
-        self.feedback = [feedback_funcs] if callable(feedback_funcs) else list(feedback_funcs)
+        self.feedback = checked_functions(feedback_funcs)
         super().__init__(
             model,
             reward_funcs,

@@ -1,6 +1,7 @@
 """Prompts of a teacher that is shown more than its student."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
@@ -24,19 +25,32 @@ def rewritten(prompt: Completion, write: Callable[[str], str]) -> Completion:
     """
     if isinstance(prompt, str):
         return write(prompt)
-    *before, last = prompt
+    *before, last = prompt or [{"role": "nobody"}]
     if last["role"] != "user":
         raise BadValue(
             f"a prompt ends with a message of the {last['role']}, and the teacher's is written "
             "from the last one of the user: end it there"
         )
-    content: object = last["content"]
-    if not isinstance(content, str):
+    text = text_of(last, "the last message of a prompt")
+    return [*before, {"role": "user", "content": write(text)}]
+
+
+def text_of(message: object, where: str) -> str:
+    """Return the text of a message, of all its parts; empty without content.
+
+    Raises:
+        BadValue: it is no message, or has a part that is no text; the error begins with `where`.
+    """
+    content: Any = message.get("content", message) if isinstance(message, dict) else message
+    parts: list[Any] = content if isinstance(content, list) else [{"text": content or ""}]
+    texts = [part["text"] for part in parts if isinstance(part, dict) and "text" in part]
+    is_whole = len(texts) == len(parts) and all(isinstance(text, str) for text in texts)
+    if not isinstance(message, dict) or not is_whole:
         raise BadValue(
-            f"the last message of a prompt has a {type(content).__name__} as content, and the "
-            "teacher's is written from its text: expected a string"
+            f"{where} is {message!r:.80}, and the teacher's prompt is written from its text: "
+            "expected a message with a text"
         )
-    return [*before, {"role": "user", "content": write(content)}]
+    return "".join(texts)
 
 
 def prompt_with_context(row: Row, template: str) -> Completion:
@@ -51,7 +65,7 @@ def context_text(row: Row) -> str:
     """Return the text of the column that the teacher sees; messages are joined by lines.
 
     Raises:
-        BadValue: there is none.
+        BadValue: there is none, or a message of it is none of text.
     """
     context = row.get(CONTEXT)
     if context is None:
@@ -60,7 +74,8 @@ def context_text(row: Row) -> str:
             "give every row a text or messages that the teacher is shown"
         )
     if isinstance(context, list):
-        return "\n".join(text for text in (message["content"] for message in context) if text)
+        texts = (text_of(message, f"a message of {CONTEXT}") for message in context)
+        return "\n".join(text for text in texts if text)
     return str(context)
 
 

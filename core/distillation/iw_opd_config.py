@@ -115,6 +115,8 @@ class IWOPDConfig(SharedSourceConfig):
 
     def check_loss(self) -> None:
         """Refuse settings of the loss that have no effect beside others, or no meaning."""
+        if self.iw_opd_epsilon == 0:
+            raise BadValue("iw_opd_epsilon=0: expected above 0, as weights are divided by it")
         if self.dual_clip is not None and self.epsilon is None:
             raise BadValue("dual_clip without epsilon: no ratio is clipped; set both, or neither")
         if self.loss_top_k != 1 and self.reverse_kl_top_1_mode != "sampled":

@@ -1,7 +1,8 @@
 """MiniLLM: the reverse KL of whole completions, by a policy gradient and an exact next token."""
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -32,6 +33,7 @@ from core.losses.batch import Rollout
 from core.losses.estimators import Scored
 from core.trainers.publish import PAPERS
 from core.trainers.setup import resolve_settings
+from core.trainers.uncalled_methods import GRPO_METHODS, TEACHER_METHODS
 
 if TYPE_CHECKING:
     from peft import PeftConfig  # of an extra
@@ -49,6 +51,7 @@ class MiniLLMTrainer(DataLikelihoodTrainer, TaughtSamplingTrainer):
     _name = "MiniLLM"
     _tag_names = ("minillm",)
     _paper = PAPERS["MiniLLM"]
+    UNCALLED: ClassVar[Mapping[str, str]] = {**GRPO_METHODS, **TEACHER_METHODS}
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from core.collect.generation import Generated, tokenize_prompts
 from core.configs.idle import ratio_is_one
 from core.data.best_fit import Data
 from core.distillation.distilling import OLD, DistillingTrainer
-from core.distillation.hints import check_contexts, prompt_with_context, teacher_prompts
+from core.distillation.hints import CONTEXT, check_contexts, prompt_with_context, teacher_prompts
 from core.distillation.own_teacher import OwnTeacher
 from core.distillation.own_teacher_config import self_measure, token_losses
 from core.distillation.sdft_config import SDFTConfig
@@ -39,6 +39,7 @@ class SDFTTrainer(DistillingTrainer):
     _name = "SDFT"
     _tag_names = ("sdft",)
     _paper = PAPERS["SDFT"]
+    read_columns = ("prompt", CONTEXT)
 
     def __init__(
         self,

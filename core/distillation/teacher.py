@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -105,21 +105,40 @@ def load_teacher(
     """Return a given teacher after checking it, or load the teacher of a name.
 
     Raises:
-        BadValue: there is none or there are two, it is the student itself, it cannot predict the
-            next token, or keywords are given for a loaded one.
+        BadValue: there is none, or there are two of different names; it is the student itself, no
+            causal language model, or loaded, and keywords are given.
         BadValue, DamagedFile, MissingFile, UnknownName: it cannot be loaded, see `load_policy`.
     """
     name = args.teacher_model_name_or_path
-    if (teacher is None) == (name is None):
+    if (teacher is None) == (name is None) and not (teacher and teacher == name):
         raise BadValue(
             f"there {'is no teacher' if teacher is None else 'are two teachers'}: give the trainer "
             "a teacher_model, or set teacher_model_name_or_path"
         )
     chosen = name if teacher is None else teacher
-    if not isinstance(chosen, PreTrainedModel):
-        return named_model(str(chosen), args, args.teacher_keywords)
-    check_loaded(chosen, student, args)
-    return chosen
+    if isinstance(chosen, str):
+        return named_model(chosen, args, args.teacher_keywords)
+    model = without_wrapper(chosen)
+    check_loaded(model, student, args)
+    return model
+
+
+def without_wrapper(teacher: object) -> PreTrainedModel:
+    """Return a loaded teacher; of peft's wrapper the model inside, with the adapters in its layers.
+
+    Raises:
+        BadValue: it is no model, or its adapters are virtual tokens.
+    """
+    model: Any = teacher  # Any: peft is of an extra
+    if is_wrapped := isinstance(teacher, nn.Module) and hasattr(teacher, "get_base_model"):
+        model = model.get_base_model()
+    if not isinstance(model, PreTrainedModel):
+        raise BadValue(
+            f"teacher_model is a {type(teacher).__name__}: expected a model, or the name of one"
+        )
+    if is_wrapped and cast(Any, teacher).active_peft_config.is_prompt_learning:
+        raise BadValue("teacher_model has adapters of virtual tokens: expected none, or LoRA")
+    return model
 
 
 def check_loaded(

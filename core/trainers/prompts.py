@@ -1,7 +1,7 @@
 """Prompts of rollouts: a stream whose position is stored in the checkpoint."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from datasets import Dataset, IterableDataset
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from core.collect.reward_sources import checked_prompts
 from core.configs.rollout import RolloutConfig
 from core.data.best_fit import Data
 from core.data.conversations import Row
-from core.data.streams import Repeated, is_stream
+from core.data.streams import Repeated, columns_of, is_stream
 from core.trainers.base import BaseTrainer
 from core.trainers.resume import ProcessState
 from core.trainers.setup import check_dispatch
@@ -38,6 +38,7 @@ class PromptTrainer(BaseTrainer):
     """
 
     args: RolloutConfig
+    read_columns: ClassVar[tuple[str, ...]] = ("prompt",)  # kept with `remove_unused_columns`
     prompts: PromptStream | StreamedPrompts  # of the training that runs
     passes: PassRates  # likewise; empty where prompts do not retire
     _completions = 0  # sampled in this training, over all processes
@@ -81,7 +82,13 @@ class PromptTrainer(BaseTrainer):
 
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None:
-            self._signature_columns = ["prompt"]
+            self._signature_columns = [*self.read_columns]
+
+    def read_alone(self, rows: IterableDataset) -> IterableDataset:
+        """Return a stream with the columns that are read alone, if settings say so."""
+        if not self.args.remove_unused_columns:
+            return rows
+        return rows.select_columns([name for name in columns_of(rows) if name in self.read_columns])
 
     def get_train_dataloader(self) -> DataLoader:
         """Return a data loader with one batch per micro-batch, each as large as a whole rollout."""
@@ -102,8 +109,7 @@ class PromptTrainer(BaseTrainer):
     def streamed_prompts(self, rows: IterableDataset) -> StreamedPrompts:
         """Return the prompts of a streamed dataset, shuffled in a buffer if settings say so."""
         args = self.args
-        if args.remove_unused_columns:
-            rows = rows.select_columns(["prompt"])
+        rows = self.read_alone(rows)
         if args.shuffle_dataset:
             rows = rows.shuffle(seed=args.seed)
         return StreamedPrompts(rows, group=args.num_generations, prompts=args.rollout_prompts)
@@ -119,8 +125,7 @@ class PromptTrainer(BaseTrainer):
             return super().get_eval_dataloader(eval_dataset)
         check_dispatch(self.args)
         self.args.check_evaluation()
-        if self.args.remove_unused_columns:
-            rows = rows.select_columns(["prompt"])
+        rows = self.read_alone(rows)
         repeated = Repeated(rows.shuffle(seed=self.args.seed), self.args.generations_eval)
         return self.accelerator.prepare(
             DataLoader(repeated, batch_size=self.args.eval_batch_size, collate_fn=list)

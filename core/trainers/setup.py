@@ -143,11 +143,12 @@ def named_model(name: str, args: BaseConfig, keywords: Mapping[str, object]) -> 
     Args:
         name: Folder, hub id, shipped or packaged name.
         args: Settings that say whether code that it brings is trusted.
-        keywords: Keywords of `from_pretrained`.
+        keywords: Keywords of `from_pretrained`; `torch_dtype` is another name of `dtype`.
     """
     if not keywords and not args.trust_remote_code:
         return load_policy(name)
-    options = {"dtype": torch.float32, "trust_remote_code": args.trust_remote_code, **keywords}
+    given = {"dtype" if key == "torch_dtype" else key: value for key, value in keywords.items()}
+    options = {"dtype": torch.float32, "trust_remote_code": args.trust_remote_code, **given}
     return load_causal(name, locate(name), **options)
 
 

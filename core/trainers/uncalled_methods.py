@@ -33,6 +33,37 @@ GRPO_METHODS: Mapping[str, str] = {
     "get_high_entropy_mask": LOSS,
     "get_off_policy_mask": LOSS,
 }
+TEACHER_METHODS: Mapping[str, str] = {  # of trainers with a teacher
+    **dict.fromkeys(
+        (
+            *(
+                "_compute_loss",
+                "_compute_advantage",
+                "_compute_iw_opd_loss",
+                "_compute_policy_loss",
+            ),
+            *("_compute_self_distillation_loss", "_single_step_decomposition_loss"),
+        ),
+        LOSS,
+    ),
+    **dict.fromkeys(
+        (
+            *("_forward_logits", "_get_last_hidden_state", "_get_teacher_logits"),
+            *("_reduce_divergence_loss", "generalized_jsd_loss"),
+        ),
+        "override measure(logps, teacher_logps, tokens)",
+    ),
+    **dict.fromkeys(
+        (
+            *("_generate", "_generate_single_turn", "_generate_student_completions"),
+            *("_generate_transformers", "_generate_with_model", "_tokenize_prompts"),
+            "generate_on_policy_outputs",
+        ),
+        GENERATE,
+    ),
+    **dict.fromkeys(("_fill_buffer", "_prepare_training_batch", "sample_rollouts"), ROLLOUT),
+    "_setup_teacher_model": "give the trainer another teacher",
+}
 SFT_METHODS: Mapping[str, str] = {
     "_prepare_dataset": PREPARED,
     "_reject_skip_prepare_without_labels": PREPARED,

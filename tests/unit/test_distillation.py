@@ -80,6 +80,82 @@ def test_training_moves_the_student_and_logs_what_trl_logs(name, make):
         assert row["loss"] == pytest.approx(row["on_policy_loss"], rel=0.2)
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of peft and transformers
+def test_a_teacher_with_adapters_is_the_model_that_they_make(make, build_llama):
+    from peft import LoraConfig, PrefixTuningConfig, get_peft_model
+
+    adapted = get_peft_model(
+        build_llama(seed=1), LoraConfig(init_lora_weights=False, target_modules=["q_proj"])
+    )
+    merged = copy.deepcopy(adapted).merge_and_unload()
+    losses = []
+    for teacher in (adapted, merged):
+        trainer = make("GKD", teacher=teacher, lmbda=0.0, data=sums(), max_steps=1)
+        trainer.train()
+        losses += logs(trainer, "loss")
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    virtual = PrefixTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2)
+    with pytest.raises(BadValue, match="adapters of virtual tokens"):
+        make("GKD", teacher=get_peft_model(build_llama(seed=1), virtual))
+    with pytest.raises(BadValue, match="teacher_model is a dict: expected a model, or the name"):
+        make("GKD", teacher={"a": 1})
+
+
+def test_a_teacher_may_be_named_twice_alike(make, build_llama, tmp_path, tiny_tokenizer):
+    folder, other = str(tmp_path / "teacher"), str(tmp_path / "other")
+    build_llama(seed=1).save_pretrained(folder)
+    tiny_tokenizer.save_pretrained(folder)
+    settings = {"teacher_model_name_or_path": folder}
+    make("Distillation", teacher=folder, **settings)
+    with pytest.raises(BadValue, match="there are two teachers"):
+        make("Distillation", teacher=other, **settings)
+    for name in ("dtype", "torch_dtype"):
+        keywords = {"teacher_model_init_kwargs": {name: "bfloat16"}}
+        trainer = make("Distillation", teacher=folder, **keywords)
+        assert trainer.teacher.model.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("formatted", [None, "numpy"])
+def test_conversations_are_read_alike_wherever_they_are_given(formatted, make):
+    pairs = sums()
+    spoken = [
+        {
+            "messages": [
+                {"role": "user", "content": row["prompt"]},
+                {"role": "assistant", "content": row["completion"]},
+            ]
+        }
+        for row in pairs.to_list()
+    ]
+    chats = Dataset.from_list(spoken).with_format(formatted)
+    trainer = make("GKD", lmbda=0.0, data=chats)
+    found = [trainer.evaluate(rows)["eval_loss"] for rows in (chats, trainer.train_dataset)]
+    found.append(trainer.predict(chats).metrics["test_loss"])
+    found.append(trainer.evaluate({"a": chats})["eval_a_loss"])
+    beside = chats.add_column("prompt", ["other"] * len(chats))
+    found.append(make("GKD", lmbda=0.0, data=beside).evaluate(chats)["eval_loss"])
+    assert found == [pytest.approx(found[0], rel=1e-6)] * 5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_method_of_trl_that_is_not_called_is_refused(name):
+    kind = getattr(core, f"{name}Trainer")
+    with pytest.raises(BadValue, match="_generate would never be called here: override generate"):
+        type("Mine", (kind,), {"_generate": lambda *_: None})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_order_of_prompts_that_is_not_there_is_refused(name, make):
+    for order in ("sequential", "group_by_length"):
+        with pytest.raises(BadValue, match=r"train_sampling_strategy=.*shuffle_dataset=False"):
+            make(name, train_sampling_strategy=order)
+
+
+def test_a_prompt_without_a_message_is_refused(make):
+    with pytest.raises(BadValue, match=r"a prompt is \[\]: expected a text or a list"):
+        make("Distillation", data=Dataset.from_dict({"prompt": [[]] * 8})).train()
+
+
 @pytest.mark.parametrize("beta", BETAS)
 def test_the_loss_is_the_mean_divergence_over_tokens(beta, make, build_llama):
     rollouts, temperature = [], 1.4
@@ -464,6 +540,7 @@ def test_other_architectures_are_read_without_packing(make):
         ("IWOPD", {"loss_positions": [0.5, 0.2]}, "expected two shares"),
         ("IWOPD", {"loss_positions": [0.0, 0.3, 0.5]}, "expected two shares"),
         ("IWOPD", {"loss_positions": []}, "expected two shares"),
+        ("IWOPD", {"iw_opd_epsilon": 0.0}, "expected above 0"),
         ("IWOPD", {"dual_clip": 3.0}, "dual_clip without epsilon"),
         (
             "IWOPD",

@@ -79,11 +79,6 @@ CASES = {
         {"logging_steps": 2},
         {"logging_strategy": "steps"},
     ),
-    "length_column_name": (
-        {},
-        {"length_column_name": "answer"},
-        {"train_sampling_strategy": "group_by_length"},
-    ),
     "liger_kernel_config": (
         {},
         {"liger_kernel_config": {"rope": False}},
@@ -146,6 +141,11 @@ CASES = {
 }
 SFT_CASES = {
     "packing_strategy": ({}, {"packing_strategy": "wrapped"}, {"packing": True}),
+    "length_column_name": (
+        {},
+        {"length_column_name": "answer"},
+        {"train_sampling_strategy": "group_by_length"},
+    ),
     "eval_packing": ({}, {"eval_packing": True}, {"eval_strategy": "epoch"}),
 }
 # As `CASES`, of fields that are refused where they are idle.
@@ -371,11 +371,8 @@ def test_equal_trainings_of_other_papers_and_arms_are_one():
 
 def test_every_other_field_of_the_config_counts(resolved):
     names = {f.name for f in fields(GRPOConfig) if f.init}
-    idle = {n for n in names if any(n in row and row.condition(resolved.preview()) for row in ROWS)}
+    idle = {n for n in names if any(n in row and row.condition(resolved.preview()) for row in IDLE)}
     assert set(effective(resolved)["config"]) == names - idle - NEUTRAL - NO_SETTINGS.keys()
-
-
-ROWS = [row for row in IDLE if row.fields[0] in CASES | REFUSED | UNSET]
 
 
 @pytest.mark.parametrize(

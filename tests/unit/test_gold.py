@@ -111,6 +111,20 @@ def test_beginning_and_end_tokens_are_those_of_each_side():
     assert (cut.answer, cut.own) == (answer, [[0], [1]])
 
 
+@pytest.mark.parametrize("by_text", [True, False])
+@pytest.mark.parametrize("compares", [True, False])
+def test_what_stands_behind_the_end_token_is_not_compared(by_text, compares):
+    """Templates of chats write a line break there; text there is no end."""
+    whole = reader(by_text=by_text, ends=(compares, compares))
+    words, end = PAIRS("12 34")["input_ids"], PAIRS.eos_token_id
+    plain = whole.read([40], [*words, end])
+    for behind in ("\n", " \n"):
+        found = whole.read([40], [*words, end, *PAIRS(behind)["input_ids"]])
+        assert found == plain
+    assert len(plain.answer) == len(PLAIN("12 34")["input_ids"]) + compares
+    assert whole.read([40], [*words, end, *words]) != plain
+
+
 def test_places_are_cut_to_the_shorter_side():
     ids = [*PAIRS("1234 56")["input_ids"], PAIRS.eos_token_id]
     for ends, count in (((False, False), 3), ((True, False), 4), ((False, True), 3)):

@@ -11,10 +11,10 @@ from test_distillation import QUIET, sums
 from transformers import GPT2Config, GPT2LMHeadModel, TrainerCallback
 
 import core
-from core.collect.feedback import call_feedback
+from core.collect.feedback import call_feedback, checked_functions
 from core.collect.reward_calls import Samples
 from core.distillation.demonstrations import Hint, hints_of, prompt_with, without_thoughts
-from core.distillation.hints import rewritten
+from core.distillation.hints import context_text, rewritten
 from core.distillation.own_teacher_config import self_measure, token_losses
 from core.errors import RewardError
 from core.forward.batches import TEACHER_KEYS, for_teacher, token_batch, trim
@@ -367,9 +367,15 @@ def test_a_prompt_has_the_solution_and_the_feedback(tmp_path):
     assert without_thoughts("<think>" * 3 + "</think> x ") == "x"
     turns = [{"role": "system", "content": "s"}, {"role": "user", "content": "q"}]
     assert rewritten(turns, str.upper) == [turns[0], {"role": "user", "content": "Q"}]
-    parts = [{"role": "user", "content": [{"type": "text", "text": "q"}]}]
-    with pytest.raises(BadValue, match="has a list as content"):
-        rewritten(parts, str.upper)
+    parts = [{"type": "text", "text": "q"}, {"type": "text", "text": "r"}]
+    assert rewritten([turns[0], {"role": "user", "content": parts}], str.upper)[-1] == {
+        "role": "user",
+        "content": "QR",
+    }
+    with pytest.raises(BadValue, match="expected a message with a text"):
+        rewritten([{"role": "user", "content": [{"type": "image"}]}], str.upper)
+    with pytest.raises(BadValue, match="ends with a message of the nobody"):
+        rewritten([], str.upper)
     with pytest.raises(BadValue, match="ends with a message of the assistant"):
         rewritten([*turns, {"role": "assistant", "content": "a"}], str.upper)
 
@@ -412,7 +418,29 @@ def test_feedback_of_another_length_or_type_stops_with_its_row(output, line):
         call_feedback([lambda **_: output], SAMPLES, {})
 
 
+@pytest.mark.parametrize("output", [None, 7, "ab"])
+def test_feedback_that_is_no_list_is_an_error(output):
+    with pytest.raises(RewardError, match=f"returned {output!r}: expected a list of texts"):
+        call_feedback([lambda **_: output], SAMPLES, {})
+
+
+async def awaited(**_):
+    return ["a", "b"]
+
+
+@pytest.mark.parametrize("functions", [["a"], awaited, [awaited]])
+def test_feedback_functions_that_cannot_be_called_are_refused(functions):
+    with pytest.raises(BadValue, match="expected a function that returns a list of texts"):
+        checked_functions(functions)
+
+
+def test_no_feedback_functions_are_none():
+    assert checked_functions(None) == checked_functions([]) == []
+
+
 def test_feedback_of_several_functions_is_joined():
+    functions = [lambda **_: ["x", None], lambda **_: ["y", " "]]
+    assert call_feedback(functions, SAMPLES, {}) == ["x\ny", None]
     functions = [lambda **_: ["x", None], lambda **_: ["y", None]]
     assert call_feedback(functions, SAMPLES, {}) == ["x\ny", None]
 
@@ -526,6 +554,27 @@ def test_more_tokens_than_the_vocabulary_has_are_refused_at_the_door(name, make)
         make(name, **top)
     with pytest.raises(BadValue, match="top-k of 1 without a tail"):
         make(name, **top | {"distillation_topk": 1})
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_what_the_teacher_is_shown_is_no_unused_column(streams, make):
+    trained = []
+    for unused in (False, True):
+        data = hinted("7").to_iterable_dataset() if streams else hinted("7")
+        trainer = make("SDFT", data=data, remove_unused_columns=unused, max_steps=2)
+        trainer.train()
+        trained.append(weights(trainer.model))
+    assert torch.equal(*trained)
+
+
+def test_a_context_is_of_texts_alone():
+    asked = {"prompt": "q"}
+    for content in ("hint", [{"type": "text", "text": "hi"}, {"type": "text", "text": "nt"}]):
+        context = [{"role": "user", "content": content}, {"role": "user", "content": None}]
+        assert context_text({**asked, "privileged_context": context}) == "hint"
+    for context in (["a", "b"], [{"role": "user", "content": [{"type": "image"}]}]):
+        with pytest.raises(BadValue, match=r"a message of privileged_context is .*: expected a"):
+            context_text({**asked, "privileged_context": context})
 
 
 def test_messages_are_shown_line_by_line(make):
