@@ -21,7 +21,7 @@ from core.distillation.completed import (
 )
 from core.distillation.divergence_config import MEANS, DivergenceConfig
 from core.distillation.sampled_tokens import check_head
-from core.distillation.teacher import OtherModel, TeacherSource
+from core.distillation.teacher import OtherModel, TeacherAttributes, TeacherSource
 from core.forward.batches import Batch, trained_mask
 from core.forward.logps import frozen_logps
 from core.forward.two_heads import entropy_of
@@ -45,7 +45,7 @@ OLD = "old_per_token_logps"
 ON_POLICY = "on_policy"  # 1 for each completion that the student sampled (B,)
 
 
-class DistillingTrainer(SamplingTrainer):
+class DistillingTrainer(TeacherAttributes, SamplingTrainer):
     """Trainer that brings a student's probabilities of tokens near to those of a frozen teacher.
 
     The completions of a rollout are sampled by the student, sampled by the teacher, or given in the

@@ -19,6 +19,7 @@ from core.distillation.group_metrics import shares_of
 from core.distillation.hints import CONTEXT, teacher_prompts
 from core.distillation.own_teacher import OwnTeacher
 from core.distillation.sdpo_config import SDPOConfig
+from core.distillation.teacher import TeacherAttributes
 from core.forward.batches import Batch
 from core.losses.estimators import total_rewards
 from core.rewards.completions import Completion, completion_text
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 HINTED = "hinted"  # 1 for each completion whose teacher is shown more than its student (B,)
 
 
-class HintedRolloutTrainer(GRPOTrainer):
+class HintedRolloutTrainer(TeacherAttributes, GRPOTrainer):
     """Trainer of GRPO with a teacher that is shown more than the student.
 
     A hint is another completion of the group that succeeded, or feedback on the completion: the

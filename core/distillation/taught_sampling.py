@@ -5,7 +5,7 @@ from transformers import PreTrainedModel
 from core.collect.generation import Generated, sample
 from core.distillation.minillm_config import MiniLLMConfig
 from core.distillation.sampled_tokens import check_head
-from core.distillation.teacher import OtherModel
+from core.distillation.teacher import OtherModel, TeacherAttributes
 from core.forward.batches import Batch
 from core.rewards.completions import Completion
 from core.rollout.merged_adapters import unwrap_peft
@@ -15,7 +15,7 @@ from core.trainers.grpo import GRPOTrainer
 from eval.errors import BadValue
 
 
-class TaughtSamplingTrainer(GRPOTrainer):
+class TaughtSamplingTrainer(TeacherAttributes, GRPOTrainer):
     """Trainer with a frozen teacher, which samples in a mixture with the student if it is asked to.
 
     A subclass sets `source` before it builds this trainer.

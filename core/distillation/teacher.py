@@ -15,6 +15,7 @@ from core.models.denoisers import is_causal
 from core.models.load import load_tokenizer
 from core.shards.reference import frozen_copy
 from core.shards.sharding import gather_weights, spread_weights, without_weights
+from core.trainers.attributes import with_settings
 from core.trainers.base import BaseTrainer
 from core.trainers.setup import named_model
 from eval.errors import BadValue, ReproError
@@ -45,6 +46,22 @@ class Teacher(NamedTuple):
         with self.whole() as teacher:
             teacher_batch = for_teacher(batch)
             return token_numbers(student, teacher, batch, teacher_batch, temperature, measure)
+
+
+class TeacherAttributes:
+    """Attributes of TRL's trainers with a teacher: the teacher, and settings under their names."""
+
+    teacher: Teacher
+
+    def __init_subclass__(cls, **keywords: object):
+        super().__init_subclass__(**keywords)
+        if (settings := vars(cls).get("settings")) is not None:
+            with_settings(cls, settings)
+
+    @property
+    def teacher_model(self) -> PreTrainedModel:
+        """The teacher; of sharded weights, its share of this process."""
+        return self.teacher.model
 
 
 class TeacherSource(Protocol):

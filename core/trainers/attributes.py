@@ -11,6 +11,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase, TrainingArgu
 
 from core.collect.reward_calls import RewardFunction, UncheckedReward
 from core.collect.reward_model import RewardModel
+from core.configs.base import BaseConfig
 from core.configs.grpo import GRPOConfig
 from core.trainers.entropy_bonus import EntropyBonus
 from core.trainers.token_masks import TokenMasks
@@ -45,11 +46,14 @@ class FromArguments(Generic[Value]):
             )
 
 
-def with_settings(trainer: Class) -> Class:
-    """Give a class an attribute for every field of `GRPOConfig` that `TrainingArguments` lacks."""
-    for name in {f.name for f in fields(GRPOConfig)} - {f.name for f in fields(TrainingArguments)}:
+def with_settings(trainer: Class, config: type[BaseConfig] = GRPOConfig) -> Class:
+    """Give a class an attribute for every field of its config that `TrainingArguments` lacks."""
+    for name in {f.name for f in fields(config)} - {f.name for f in fields(TrainingArguments)}:
         if not hasattr(trainer, name):
-            descriptor = setting(name, attrgetter(name))
+            descriptor = FromArguments(
+                lambda trainer, read=attrgetter(name): read(trainer.args),
+                f"{config.__name__}.{name}",
+            )
             descriptor.__set_name__(trainer, name)
             setattr(trainer, name, descriptor)
     return trainer

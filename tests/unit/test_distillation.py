@@ -138,6 +138,16 @@ def test_conversations_are_read_alike_wherever_they_are_given(formatted, make):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_settings_and_the_teacher_are_attributes_as_in_trl(name, make):
+    trainer = make(name)
+    assert trainer.teacher_model is trainer.teacher.model
+    assert (trainer.temperature, trainer.num_generations) == (trainer.args.temperature, 1)
+    assert trainer.max_completion_length == 12
+    with pytest.raises(BadValue, match=rf"cannot be set to 7: .* {name}Config.max_completion_len"):
+        trainer.max_completion_length = 7
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_method_of_trl_that_is_not_called_is_refused(name):
     kind = getattr(core, f"{name}Trainer")
     with pytest.raises(BadValue, match="_generate would never be called here: override generate"):

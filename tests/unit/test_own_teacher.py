@@ -556,6 +556,13 @@ def test_more_tokens_than_the_vocabulary_has_are_refused_at_the_door(name, make)
         make(name, **top | {"distillation_topk": 1})
 
 
+def test_settings_and_the_teacher_are_attributes_as_in_trl(make):
+    for name, length in (("SDFT", 512), ("SDPO", 512)):
+        trainer = make(name)
+        assert trainer.teacher_model is trainer.teacher.model
+        assert trainer.max_prompt_length == trainer.args.max_prompt_length == length
+
+
 @pytest.mark.parametrize("streams", [False, True])
 def test_what_the_teacher_is_shown_is_no_unused_column(streams, make):
     trained = []
