@@ -1,5 +1,7 @@
 """Completions of the data, in the form of a rollout that nobody sampled."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from datasets import Dataset, IterableDataset
@@ -12,6 +14,8 @@ from core.data.streams import columns_of
 from core.distillation.required_columns import Datasets, check_column
 from core.trainers.prompts import Rows
 from eval.errors import BadValue
+
+KEYWORDS = "chat_template_kwargs"  # column of a row's own
 
 
 def pairs_of_messages(dataset: Any) -> Any:  # Any: what a trainer is given, which is checked later
@@ -58,6 +62,7 @@ def given_completions(
     *,
     longest_prompt: int | None = None,
     longest_row: int | None = None,
+    template: Mapping[str, object] = MappingProxyType({}),
     advice: str = "lmbda=1",
 ) -> Generated:
     """Return the completions of rows with their prompts, tokenized as for fine-tuning.
@@ -67,6 +72,7 @@ def given_completions(
         tokenizer: The student's.
         longest_prompt: Largest number of tokens of a prompt; a longer one loses its beginning.
         longest_row: Largest number of tokens of both; a longer completion loses its end.
+        template: Keywords of the chat template, beside those of a row.
         advice: The setting with which no completion is read.
 
     Raises:
@@ -80,7 +86,8 @@ def given_completions(
                 f"the row with the prompt {row['prompt']!r} has no completion, which the loss "
                 f"reads: give every row one, or set {advice}"
             )
-        encoded = encode_pair(row, tokenizer, completion_only=True)
+        keywords = {**template, **(row.get(KEYWORDS) or {})}
+        encoded = encode_pair({**row, KEYWORDS: keywords}, tokenizer, completion_only=True)
         ids, start = encoded["input_ids"], encoded["labels"].count(IGNORED)
         prompts.append(ids[:start][-(longest_prompt or start) :])
         room = None if longest_row is None else longest_row - len(prompts[-1])

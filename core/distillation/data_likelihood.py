@@ -36,7 +36,9 @@ class DataLikelihoodTrainer(GRPOTrainer):
         if not self.args.lm_coef:
             return super().further_tensors(draws, batch)
         rows = [row for draw in draws for row in draw.rows]
-        data = given_completions(rows, self.tokenizer, advice="lm_coef=0")
+        data = given_completions(
+            rows, self.tokenizer, template=self.args.template, advice="lm_coef=0"
+        )
         pad, multiple = pad_token_id(self.tokenizer), self.args.padding
         columns = token_batch(data.prompt_ids, data.completion_ids, pad, multiple)
         device = self.args.device

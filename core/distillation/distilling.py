@@ -188,7 +188,7 @@ class DistillingTrainer(TeacherAttributes, SamplingTrainer):
         reads_data = self.args.reads_data or (self.mode == "eval" and "completion" in rows[0])
         if reads_data:
             limits = {name: getattr(self.args, name) for name in ("longest_prompt", "longest_row")}
-            return given_completions(rows, self.tokenizer, **limits)
+            return given_completions(rows, self.tokenizer, template=self.args.template, **limits)
         prompts = [row["prompt"] for row in rows]
         name = "native" if self.args.use_vllm else self.args.rollout_engine
         with self.phases("rollout"), self.accelerator.autocast(), self.teacher.whole() as teacher:

@@ -172,6 +172,11 @@ class SDPOConfig(OwnTeacherConfig, GRPOConfig):
         return (*super().shares, "distillation_weight")
 
     @property
+    def least_group(self) -> int:
+        """Smallest number of completions of a prompt: 1 if no advantage is trained."""
+        return 1 if self.distillation_weight == 1 else super().least_group
+
+    @property
     def has_ratio(self) -> bool:
         """True if a loss has a ratio to the student that sampled."""
         return self.distillation_is_clip is not None or self.distillation_weight < 1

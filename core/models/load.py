@@ -32,6 +32,7 @@ from eval.errors import BadValue, DamagedFile, MissingFile, ReproError
 from eval.sets.loading import quiet_hub
 
 TOKENIZER = (*MODEL, "tokenizer_config.json", "tokenizer.json")
+OWN_KEYWORDS = ("dtype", "trust_remote_code")  # which settings here give
 QUOTED_CHARS = 300  # of a library's error message
 
 
@@ -102,10 +103,20 @@ def load_policy(
 def load_causal(name: str, place: str, **keywords: object) -> PreTrainedModel:
     """Load the model at a place with keyword arguments of `from_pretrained`; see `load_policy`."""
     options = {"trust_remote_code": False, **keywords}  # None would ask on the terminal
-    with reading(name, place):
-        loaded: Any = AutoModelForCausalLM.from_pretrained(  # Any: a pair, with this keyword
-            place, output_loading_info=True, **options
-        )
+    try:
+        with reading(name, place):
+            loaded: Any = AutoModelForCausalLM.from_pretrained(  # Any: a pair, with this keyword
+                place, output_loading_info=True, **options
+            )
+    except DamagedFile as error:
+        chosen = {key: value for key, value in keywords.items() if key not in OWN_KEYWORDS}
+        if isinstance(dtype := keywords.get("dtype"), str):
+            chosen["dtype"] = dtype
+        if not chosen:
+            raise
+        raise BadValue(
+            f"the keywords {chosen!r:.{QUOTED_CHARS}} may not fit: {error.args[0]} if they do"
+        ) from error
     model, loading_info = loaded
     check_fit(name, model, loading_info["missing_keys"], loading_info["unexpected_keys"])
     return model

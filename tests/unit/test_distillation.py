@@ -109,6 +109,8 @@ def test_a_teacher_may_be_named_twice_alike(make, build_llama, tmp_path, tiny_to
     make("Distillation", teacher=folder, **settings)
     with pytest.raises(BadValue, match="there are two teachers"):
         make("Distillation", teacher=other, **settings)
+    with pytest.raises(BadValue, match=r"the keywords {'zzz': 1} may not fit: .* unreadable"):
+        make("Distillation", teacher=folder, teacher_model_init_kwargs={"zzz": 1})
     for name in ("dtype", "torch_dtype"):
         keywords = {"teacher_model_init_kwargs": {name: "bfloat16"}}
         trainer = make("Distillation", teacher=folder, **keywords)
@@ -135,6 +137,21 @@ def test_conversations_are_read_alike_wherever_they_are_given(formatted, make):
     beside = chats.add_column("prompt", ["other"] * len(chats))
     found.append(make("GKD", lmbda=0.0, data=beside).evaluate(chats)["eval_loss"])
     assert found == [pytest.approx(found[0], rel=1e-6)] * 5
+
+
+def test_keywords_of_a_chat_template_act_on_completions_of_the_data(make, tiny_tokenizer):
+    tokenizer = copy.deepcopy(tiny_tokenizer)
+    tokenizer.chat_template = "{{ mark }}" + tokenizer.chat_template
+    turns = [[{"role": role, "content": "12"}] for role in ("user", "assistant")]
+    row = dict(zip(("prompt", "completion"), turns, strict=True))
+    counts = []
+    for own, shared in (({}, {}), ({}, {"mark": "abc"}), ({"mark": "a"}, {"mark": "abc"})):
+        data = Dataset.from_list([{**row, **({"chat_template_kwargs": own} if own else {})}] * 8)
+        settings = {"chat_template_kwargs": shared, "tokenizer": tokenizer, "max_steps": 1}
+        trainer = make("GKD", lmbda=0.0, data=data, **settings)
+        trainer.train()
+        counts.append(logs(trainer, "num_tokens")[0] / 8)
+    assert [count - counts[0] for count in counts] == [0, 3, 1]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -563,6 +563,17 @@ def test_settings_and_the_teacher_are_attributes_as_in_trl(make):
         assert trainer.max_prompt_length == trainer.args.max_prompt_length == length
 
 
+def test_one_completion_of_a_prompt_is_enough_without_advantages(make):
+    told = {"feedback_funcs": lambda completions, **_: ["x"] * len(completions)}
+    settings = {"num_generations": 1, "include_environment_feedback": True, "max_steps": 1}
+    settings |= {"use_successful_as_teacher": False}
+    trainer = make("SDPO", trainer=told, distillation_weight=1.0, **settings)
+    trainer.train()
+    assert trainer.state.log_history[0]["self_distillation/feedback_used_fraction"] == 1
+    with pytest.raises(BadValue, match="num_generations=1: advantage_estimator='group' compares"):
+        make("SDPO", trainer=told, distillation_weight=0.5, **settings)
+
+
 @pytest.mark.parametrize("streams", [False, True])
 def test_what_the_teacher_is_shown_is_no_unused_column(streams, make):
     trained = []
