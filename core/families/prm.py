@@ -49,9 +49,12 @@ class SolutionScorers(Offline, Protocol):
             if name not in ("heldout_every", "rate_factors")
         },
         "gpu": {
-            name: value
-            for name, value in RewardModels.profiles["gpu"].items()
-            if name != "heldout_every"
+            **{
+                name: value
+                for name, value in RewardModels.profiles["gpu"].items()
+                if name != "heldout_every"
+            },
+            "heldout_problems": 0,  # nobody judges the steps of their solutions
         },
         "paper": RewardModels.profiles["paper"],
     }
