@@ -50,6 +50,11 @@ class PromptTrainer(BaseTrainer):
         args = self.args
         return args.num_generations if self.mode == "train" else args.generations_eval
 
+    @property
+    def order_seed(self) -> int:
+        """Seed of the order of the training prompts: `data_seed`, else `seed`."""
+        return self.args.seed if self.args.data_seed is None else self.args.data_seed
+
     def draw(self) -> Rows:
         """Draw the prompts of one more rollout; return a row per completion of this process.
 
@@ -111,7 +116,7 @@ class PromptTrainer(BaseTrainer):
         args = self.args
         rows = self.read_alone(rows)
         if args.shuffle_dataset:
-            rows = rows.shuffle(seed=args.seed)
+            rows = rows.shuffle(seed=self.order_seed)
         return StreamedPrompts(rows, group=args.num_generations, prompts=args.rollout_prompts)
 
     def get_eval_dataloader(self, eval_dataset: Data | str | None = None) -> DataLoader:
@@ -139,7 +144,7 @@ class PromptTrainer(BaseTrainer):
             prompts=args.rollout_prompts,
             repeats=args.rollout_uses,
             shuffle=bool(args.shuffle_dataset),
-            seed=args.seed,
+            seed=self.order_seed,
         )
 
     def _get_eval_sampler(self, eval_dataset: Dataset) -> GroupSampler:  # pyright: ignore[reportIncompatibleMethodOverride]

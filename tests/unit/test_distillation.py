@@ -178,6 +178,14 @@ def test_an_order_of_prompts_that_is_not_there_is_refused(name, make):
             make(name, train_sampling_strategy=order)
 
 
+def test_the_order_of_prompts_is_that_of_the_data_seed(make):
+    own, other, same = (
+        list(make("Distillation", **seeds)._get_train_sampler())
+        for seeds in ({}, {"data_seed": 7}, {"seed": 7})
+    )
+    assert own != other == same
+
+
 def test_a_prompt_without_a_message_is_refused(make):
     with pytest.raises(BadValue, match=r"a prompt is \[\]: expected a text or a list"):
         make("Distillation", data=Dataset.from_dict({"prompt": [[]] * 8})).train()
