@@ -20,7 +20,7 @@ def reward_statistics(rewards: Tensor, scored: Scored, names: Sequence[str]) -> 
         scored: The rewards themselves.
         names: Their names.
     """
-    spread = rewards.view(-1, scored.group).std(1)
+    spread = rewards.view(-1, scored.group).std(1) if scored.group > 1 else 0 * rewards
     means = scored.rewards.nanmean(0).tolist()
     statistics = {
         "reward_mean": rewards.mean().item(),

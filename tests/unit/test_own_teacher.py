@@ -569,7 +569,9 @@ def test_one_completion_of_a_prompt_is_enough_without_advantages(make):
     settings |= {"use_successful_as_teacher": False}
     trainer = make("SDPO", trainer=told, distillation_weight=1.0, **settings)
     trainer.train()
-    assert trainer.state.log_history[0]["self_distillation/feedback_used_fraction"] == 1
+    logged = trainer.state.log_history[0]
+    assert logged["self_distillation/feedback_used_fraction"] == 1
+    assert logged["self_distillation/group_reward_std_mean"] == 0
     with pytest.raises(BadValue, match="num_generations=1: advantage_estimator='group' compares"):
         make("SDPO", trainer=told, distillation_weight=0.5, **settings)
 
