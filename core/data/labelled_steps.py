@@ -3,18 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 from datasets import Dataset
 
-from core.bounded_templates import Tokenizer
+from core.bounded_templates import Tokenizer, apply_template
 from core.data.best_fit import Data
 from core.data.conversations import Row
 from core.data.dropped_rows import kept_rows
 from core.data.preparation import column_names, is_trained_on
 from core.data.sft import IGNORED
 from core.errors import MissingColumn
-from core.rollout.chat import chat_text
 from eval.errors import BadValue
 
 RAW = ("prompt", "completions", "labels")
@@ -58,12 +57,17 @@ class StepEncoder:
         if "input_ids" in row:
             ids, labels = check_encoded(row, place)
         else:
-            prompt = row["prompt"]
-            text = chat_text(self.tokenizer, prompt) if isinstance(prompt, list) else prompt
-            ids, labels = self.encode({**row, "prompt": text}, place)
+            ids, labels = self.encode({**row, "prompt": self.text_of(row["prompt"])}, place)
         if labels[:1] != [IGNORED]:
             raise BadValue(f"{place}: expected a token before the one that ends the first step")
         return named_tokens(ids[: self.max_length], labels[: self.max_length])
+
+    def text_of(self, prompt: object) -> object:
+        """Return a prompt, or the text of its messages."""
+        if not isinstance(prompt, list):
+            return prompt
+        as_text = {"tokenize": False, "add_generation_prompt": True}
+        return apply_template(self.tokenizer, cast(list[object], prompt), **as_text)
 
     def encode(self, row: Row, place: str) -> tuple[list[int], list[int]]:
         """Return the token ids and labels of a row of texts, without `max_length`."""
