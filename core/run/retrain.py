@@ -40,6 +40,10 @@ OF_PROCESSOR = ("train weights", "train kernels", "model digest")
 NamedValue: TypeAlias = tuple[tuple[object, ...], float]  # a score
 # Metrics that older records lack: compared where recorded.
 ADDED = ("curves adapters/length_direction_correlation",)
+# Statistics of sampling that older records have of completions that nobody sampled.
+REMOVED = tuple(
+    f"curves completions/{name}" for name in ("clipped_ratio", "repetition", "unique_fraction")
+)
 OF_CODE = ("grader",)  # the version of the code that graded: what it decided is compared
 
 
@@ -158,7 +162,7 @@ def differences(recorded: Record, retrained: Record) -> Iterator[str]:
     say(f"{recorded['digest']}: compared {how}")
     old, new = parts(recorded), parts(retrained)
     for name in sorted(old.keys() | new.keys()):
-        if name in ADDED and name not in old:
+        if (name in ADDED and name not in old) or (name in REMOVED and name not in new):
             continue
         old_value, new_value = old.get(name), new.get(name)
         if not is_close(name, old_value, new_value):

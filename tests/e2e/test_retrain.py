@@ -17,7 +17,7 @@ from core.records.places import own_results, record_file
 from core.records.run_samples import read_run_samples, write_run_samples
 from core.records.sample_files import sample_files
 from core.run.check import whole_records
-from core.run.retrain import differences, draw_runs, retrained_problems
+from core.run.retrain import REMOVED, differences, draw_runs, retrained_problems
 from core.settings.canonical import canonical
 from core.spread.pool import Unit, run_units
 from core.stages.watch.adapters import CORRELATION
@@ -189,6 +189,18 @@ def test_only_a_metric_that_was_added_later_may_be_missing_from_a_record(record)
     for recorded in (forged_curve, record | {"curves": {}}):
         assert [*differences(recorded, again)]
     assert [*differences(again, record)]
+
+
+@pytest.mark.usefixtures("folder")
+def test_only_a_metric_that_was_removed_later_may_be_missing_from_a_retraining(record):
+    older, again = deepcopy(record), deepcopy(record)
+    again["curves"] = {n: v for n, v in record["curves"].items() if f"curves {n}" not in REMOVED}
+    older["curves"] = again["curves"] | {"completions/clipped_ratio": [[1, 0.5]]}
+    assert [*differences(older, again)] == []
+    kept = deepcopy(older)
+    kept["curves"]["completions/clipped_ratio"] = [[1, 0.4]]
+    assert [*differences(older, kept)]
+    assert [*differences(again, older)]
 
 
 @pytest.mark.parametrize("asked", [("--retrain", "99"), ("--draw", "1"), ("--within", "5")])
