@@ -38,8 +38,8 @@ AS_ASKED = (
 # The digest of a start that is not trained here is compared by `repro check`.
 OF_PROCESSOR = ("train weights", "train kernels", "model digest")
 NamedValue: TypeAlias = tuple[tuple[object, ...], float]  # a score
-# Metrics that older records lack: compared where recorded.
-ADDED = ("curves adapters/length_direction_correlation",)
+# What records lack that are older than a metric or a claim that reads it: compared where recorded.
+ADDED = ("curves adapters/length_direction_correlation", "pairs", "probabilities")
 # Statistics of sampling that older records have of completions that nobody sampled.
 REMOVED = tuple(
     f"curves completions/{name}" for name in ("clipped_ratio", "repetition", "unique_fraction")

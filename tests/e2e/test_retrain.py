@@ -183,6 +183,7 @@ def test_a_forged_curve_fails_the_command(record):
 def test_only_a_metric_that_was_added_later_may_be_missing_from_a_record(record):
     again = deepcopy(record)
     again["curves"][CORRELATION] = [[1, 0.5]]
+    again |= {"pairs": "1" * 64, "probabilities": {"kl": {"after": 0.5}}}
     assert [*differences(record, again)] == []
     forged_curve = deepcopy(again)
     forged_curve["curves"][CORRELATION] = [[1, 0.4]]
