@@ -7,8 +7,8 @@ from accelerate.utils import set_seed
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
+from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
-from transformers.trainer_utils import PredictionOutput
 
 from core.collect.generation import Generated, pad_token_id, sample
 from core.collect.metrics import LossSums, sum_and_count
@@ -120,23 +120,13 @@ class DistillingTrainer(TeacherAttributes, SamplingTrainer):
         """
         return source.shared_tokens(self.tokenizer, policy)
 
-    def evaluate(
-        self,
-        eval_dataset: Data | dict[str, Data] | None = None,
-        ignore_keys: list[str] | None = None,
-        metric_key_prefix: str = "eval",
-    ) -> dict[str, float]:
-        """Evaluate as in training, on rows of any form of the training data."""
-        return super().evaluate(pairs_of_messages(eval_dataset), ignore_keys, metric_key_prefix)
+    def get_eval_dataloader(self, eval_dataset: Data | str | None = None) -> DataLoader:
+        """Return the loader of rows of any form that the training data may have."""
+        return super().get_eval_dataloader(pairs_of_messages(eval_dataset))
 
-    def predict(
-        self,
-        test_dataset: Data,
-        ignore_keys: list[str] | None = None,
-        metric_key_prefix: str = "test",
-    ) -> PredictionOutput:
-        """Predict as `evaluate` evaluates."""
-        return super().predict(pairs_of_messages(test_dataset), ignore_keys, metric_key_prefix)
+    def get_test_dataloader(self, test_dataset: Data) -> DataLoader:  # pyright: ignore[reportIncompatibleMethodOverride] - as above
+        """Return the loader of rows of any form that the training data may have."""
+        return super().get_test_dataloader(pairs_of_messages(test_dataset))
 
     def measure(self, logps: Tensor, teacher_logps: Tensor, tokens: Tensor) -> Tensor:  # noqa: ARG002 - for those who override it
         """Return numbers of each token (N, K) from both models' log-probabilities (N, V).

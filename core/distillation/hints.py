@@ -25,7 +25,9 @@ def rewritten(prompt: Completion, write: Callable[[str], str]) -> Completion:
     """
     if isinstance(prompt, str):
         return write(prompt)
-    *before, last = prompt or [{"role": "nobody"}]
+    if not prompt:
+        raise BadValue("a prompt has no message: expected one of the user at its end")
+    *before, last = prompt
     if last["role"] != "user":
         raise BadValue(
             f"a prompt ends with a message of the {last['role']}, and the teacher's is written "

@@ -374,7 +374,7 @@ def test_a_prompt_has_the_solution_and_the_feedback(tmp_path):
     }
     with pytest.raises(BadValue, match="expected a message with a text"):
         rewritten([{"role": "user", "content": [{"type": "image"}]}], str.upper)
-    with pytest.raises(BadValue, match="ends with a message of the nobody"):
+    with pytest.raises(BadValue, match="a prompt has no message"):
         rewritten([], str.upper)
     with pytest.raises(BadValue, match="ends with a message of the assistant"):
         rewritten([*turns, {"role": "assistant", "content": "a"}], str.upper)
