@@ -36,22 +36,12 @@ GRPO_METHODS: Mapping[str, str] = {
 TEACHER_METHODS: Mapping[str, str] = {  # of trainers with a teacher
     **dict.fromkeys(
         (
-            *(
-                "_compute_loss",
-                "_compute_advantage",
-                "_compute_iw_opd_loss",
-                "_compute_policy_loss",
-            ),
-            *("_compute_self_distillation_loss", "_single_step_decomposition_loss"),
+            *("_compute_advantage", "_compute_iw_opd_loss", "_compute_loss"),
+            *("_compute_policy_loss", "_compute_self_distillation_loss", "_forward_logits"),
+            *("_get_last_hidden_state", "_get_teacher_logits", "_reduce_divergence_loss"),
+            *("_single_step_decomposition_loss", "generalized_jsd_loss"),
         ),
         LOSS,
-    ),
-    **dict.fromkeys(
-        (
-            *("_forward_logits", "_get_last_hidden_state", "_get_teacher_logits"),
-            *("_reduce_divergence_loss", "generalized_jsd_loss"),
-        ),
-        "override measure(logps, teacher_logps, tokens)",
     ),
     **dict.fromkeys(
         (
